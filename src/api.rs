@@ -1,0 +1,4 @@
+//! (stub)
+
+pub mod body;
+pub mod trace;

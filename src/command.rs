@@ -1,0 +1,4 @@
+//! (stub)
+
+pub mod fingerprint;
+pub mod key;
