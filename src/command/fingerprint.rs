@@ -137,3 +137,64 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! A release to come, with rules of version 2 beside those of version 1.
+
+    use super::*;
+    use crate::json::parse;
+    use crate::order::ORDER;
+
+    /// Rules that differ from version 1 for every body: the body is hashed as it was sent.
+    fn digest_v2(intent: &Intent) -> [u8; 32] {
+        let mut parts = Parts(Sha256::new());
+        parts.text("v2");
+        parts.text(intent.method);
+        parts.text(&intent.body.to_string());
+        parts.0.finalize().into()
+    }
+
+    static NEXT_RELEASE: Versions = Versions {
+        present: Version { name: "v2", digest: digest_v2 },
+        past: &[Version { name: "v1", digest: digest_v1 }],
+    };
+
+    fn intent(body: &Json) -> Intent<'_> {
+        Intent {
+            method: "POST",
+            route: "/v1/orders",
+            parameters: &[],
+            if_match: None,
+            if_none_match: None,
+            table: &ORDER,
+            body,
+        }
+    }
+
+    fn json(text: &str) -> Json {
+        parse(text.as_bytes()).expect("the test sends JSON")
+    }
+
+    #[test]
+    fn a_row_of_version_1_still_matches_after_an_upgrade_to_version_2() {
+        let (sent, retried, other) =
+            (json(r#"{"note":"a","items":[{"qty":2}]}"#), json(r#"{"items":[{"qty":"2.0"}],"note":"a"}"#), json("{}"));
+        let stored = VERSIONS.fingerprint(&intent(&sent));
+
+        assert!(stored.as_str().starts_with("v1:"));
+        assert_eq!(NEXT_RELEASE.matches(&intent(&retried), stored.as_str()), Ok(true));
+        assert_eq!(NEXT_RELEASE.matches(&intent(&other), stored.as_str()), Ok(false));
+    }
+
+    #[test]
+    fn an_upgraded_release_writes_version_2_and_compares_it_by_its_own_rules() {
+        let (sent, reordered) = (json(r#"{"note":"a","qty":2}"#), json(r#"{"qty":2,"note":"a"}"#));
+        let stored = NEXT_RELEASE.fingerprint(&intent(&sent));
+
+        assert!(stored.as_str().starts_with("v2:"));
+        assert_eq!(NEXT_RELEASE.matches(&intent(&sent), stored.as_str()), Ok(true));
+        assert_eq!(NEXT_RELEASE.matches(&intent(&reordered), stored.as_str()), Ok(false));
+        assert_eq!(VERSIONS.matches(&intent(&sent), stored.as_str()), Err(UnknownVersion("v2".to_owned())));
+    }
+}
