@@ -79,13 +79,13 @@ impl Config {
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Config, BadSetting> {
         let from = value::Reader::new(lookup);
         let database = from.read(&setting::DATABASE_URL, value::database)?;
-        let demo = from.read(&setting::DEMO, value::switch)?.unwrap_or(matches!(database, DatabaseUrl::Sqlite(_)));
+        let demo = from.read(&setting::DEMO, value::switch(matches!(database, DatabaseUrl::Sqlite(_))))?;
         let replay_window = from.read(&setting::REPLAY_WINDOW, value::duration(MINUTE..=3650 * DAY))?;
         Ok(Config {
             database,
             bind: from.read(&setting::BIND, value::address)?,
             metrics_bind: from.read(&setting::METRICS_BIND, value::address_or_none)?,
-            workers: from.read(&setting::WORKERS, value::number_or_auto(1..=256))?.unwrap_or_else(cores),
+            workers: from.read(&setting::WORKERS, value::number_or_auto(cores(), 1..=256))?,
             drain: from.read(&setting::DRAIN, value::duration(Duration::ZERO..=10 * MINUTE))?,
             pool_size: from.read(&setting::POOL_SIZE, value::number(1..=256))?,
             pool_timeout: from

@@ -36,6 +36,7 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
     text.parse().ok()
 }
 
+#[expect(clippy::option_option, reason = "the outer None is 'not allowed', the inner one 'switched off'")]
 pub(super) fn address_or_none(text: &str) -> Option<Option<SocketAddr>> {
     if text.is_empty() { Some(None) } else { address(text).map(Some) }
 }
@@ -44,11 +45,12 @@ pub(super) fn number<N: FromStr + PartialOrd>(allowed: RangeInclusive<N>) -> imp
     move |text| text.parse().ok().filter(|number| allowed.contains(number))
 }
 
-/// `None` inside stands for `auto`.
+/// A number, or `auto`, which stands for `automatic`.
 pub(super) fn number_or_auto<N: FromStr + PartialOrd>(
+    automatic: N,
     allowed: RangeInclusive<N>,
-) -> impl FnOnce(&str) -> Option<Option<N>> {
-    move |text| if text == "auto" { Some(None) } else { number(allowed)(text).map(Some) }
+) -> impl FnOnce(&str) -> Option<N> {
+    move |text| if text == "auto" { Some(automatic) } else { number(allowed)(text) }
 }
 
 /// A duration such as `250ms`, `5s`, `15m`, `72h` or `7d`. The unit is required: a bare number would be read as seconds by
@@ -57,12 +59,12 @@ pub(super) fn duration(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -
     move |text| humantime::parse_duration(text).ok().filter(|duration| allowed.contains(duration))
 }
 
-/// `None` inside stands for `auto`.
-pub(super) fn switch(text: &str) -> Option<Option<bool>> {
-    match text {
-        "on" => Some(Some(true)),
-        "off" => Some(Some(false)),
-        "auto" => Some(None),
+/// `on`, `off`, or `auto`, which stands for `automatic`.
+pub(super) fn switch(automatic: bool) -> impl FnOnce(&str) -> Option<bool> {
+    move |text| match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        "auto" => Some(automatic),
         _ => None,
     }
 }

@@ -27,8 +27,8 @@ fn without_any_setting_the_documented_defaults_hold() {
     assert_eq!(config.metrics_bind.expect("metrics are on").to_string(), "127.0.0.1:9464");
     assert_eq!((config.pool_size, config.pool_timeout), (8, Duration::from_secs(5)));
     assert_eq!((config.wait_limit, config.drain), (Duration::from_secs(5), Duration::from_secs(30)));
-    assert_eq!(config.replay_window, Duration::from_secs(7 * 86_400));
-    assert_eq!(config.key_memory, Duration::from_secs(400 * 86_400));
+    assert_eq!(config.replay_window, Duration::from_hours(7 * 24));
+    assert_eq!(config.key_memory, Duration::from_hours(400 * 24));
     assert_eq!((config.max_body, config.body_timeout), (1 << 20, Duration::from_secs(10)));
     assert_eq!((config.cors_origins, config.demo), (CorsOrigins::Any, true));
     assert!(config.workers >= 1);
