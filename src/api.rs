@@ -1,4 +1,6 @@
 //! (stub)
 
+pub mod access;
+pub mod answer;
 pub mod body;
 pub mod trace;
