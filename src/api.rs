@@ -3,4 +3,5 @@
 pub mod access;
 pub mod answer;
 pub mod body;
+pub mod prefer;
 pub mod trace;
