@@ -1,4 +1,7 @@
 //! (stub)
 
+pub mod access;
+pub mod answer;
 pub mod body;
+pub mod prefer;
 pub mod trace;
