@@ -11,22 +11,22 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// What a client asks for: everything that the fingerprint covers.
-#[derive(Debug, Clone, Copy)]
-pub struct Intent<'a> {
+#[derive(Debug, Clone)]
+pub struct Intent {
     /// The HTTP method, in upper case.
-    pub method: &'a str,
+    pub method: &'static str,
     /// The route template, such as `/v1/orders/{orderId}/cancel`.
-    pub route: &'a str,
+    pub route: &'static str,
     /// The path parameters, decoded: name and value, in the order of the template.
-    pub parameters: &'a [(&'a str, &'a str)],
+    pub parameters: Vec<(String, String)>,
     /// The value of `If-Match`; absent is not the same as empty.
-    pub if_match: Option<&'a str>,
+    pub if_match: Option<String>,
     /// The value of `If-None-Match`.
-    pub if_none_match: Option<&'a str>,
+    pub if_none_match: Option<String>,
     /// The table of the body, which says what of it is content.
     pub table: &'static Object,
     /// The body as it was parsed; an empty body is `{}` where the command allows it.
-    pub body: &'a Json,
+    pub body: Json,
 }
 
 /// The fingerprint of an intent, by the rules of the present version: `v1:` and 64 hexadecimal digits.
@@ -60,7 +60,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-impl Intent<'_> {
+impl Intent {
     /// Whether `stored` is the fingerprint of this intent, by the rules of the version in front of it.
     ///
     /// # Errors
@@ -106,13 +106,13 @@ fn digest_v1(intent: &Intent) -> [u8; 32] {
     parts.text(intent.method);
     parts.text(intent.route);
     parts.count(intent.parameters.len());
-    for (name, value) in intent.parameters {
+    for (name, value) in &intent.parameters {
         parts.text(name);
         parts.text(value);
     }
-    parts.optional(intent.if_match);
-    parts.optional(intent.if_none_match);
-    parts.text(&intent.table.normal(intent.body).canonical());
+    parts.optional(intent.if_match.as_deref());
+    parts.optional(intent.if_none_match.as_deref());
+    parts.text(&intent.table.normal(&intent.body).canonical());
     parts.0.finalize().into()
 }
 
@@ -160,15 +160,15 @@ mod tests {
         past: &[Version { name: "v1", digest: digest_v1 }],
     };
 
-    fn intent(body: &Json) -> Intent<'_> {
+    fn intent(body: &Json) -> Intent {
         Intent {
             method: "POST",
             route: "/v1/orders",
-            parameters: &[],
+            parameters: Vec::new(),
             if_match: None,
             if_none_match: None,
             table: &ORDER,
-            body,
+            body: body.clone(),
         }
     }
 

@@ -43,9 +43,11 @@ fn fingerprint_with(table: &'static Object, request: Request, body: &str) -> Str
     Fingerprint::of(&intent(table, request, &json(body))).to_string()
 }
 
-fn intent<'a>(table: &'static Object, request: Request, body: &'a Json) -> Intent<'a> {
+fn intent(table: &'static Object, request: Request, body: &Json) -> Intent {
     let Request { method, route, parameters, if_match, if_none_match } = request;
-    Intent { method, route, parameters, if_match, if_none_match, table, body }
+    let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let [if_match, if_none_match] = [if_match, if_none_match].map(|header| header.map(str::to_owned));
+    Intent { method, route, parameters, if_match, if_none_match, table, body: body.clone() }
 }
 
 fn of(body: &str) -> String {
