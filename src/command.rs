@@ -6,9 +6,8 @@
 use std::time::{Duration, Instant};
 
 use crate::db::{self, Db, Fault};
-use crate::json::Json;
 use crate::problem::{Code, Problem};
-use crate::schema::{self, Fault as BodyFault};
+use crate::schema;
 
 pub mod claim;
 pub mod create_order;
@@ -74,11 +73,12 @@ pub trait Command: Sized + Send + 'static {
     /// What the edge and the documentation need to know.
     const SPEC: Spec;
 
-    /// Makes the command from its path and its normalised body. Pure: no clock, no database.
+    /// Makes the command from what is asked for: path, preconditions and body. Pure: no clock, no database.
     ///
     /// # Errors
-    /// Every fault of the body at once.
-    fn parse(path: &PathParams, body: &Json) -> Result<Self, Vec<BodyFault>>;
+    /// `InvalidRequest` with every fault of the body at once, which is recorded under the key; or a problem that is never
+    /// recorded, such as `PreconditionRequired`, which is answered before the claim.
+    fn parse(asked: &Intent) -> Result<Self, Problem>;
 
     /// Carries it out inside the transaction that claimed the key. It looks before it writes, so that a refusal leaves no
     /// effect; where it cannot, [`Db::savepoint`] undoes.
@@ -153,9 +153,6 @@ pub trait CommandVisitor {
     /// Called once for each command.
     fn visit<C: Command + Clone>(&mut self);
 }
-
-/// The parameters of a path, decoded, in the order of the route template.
-pub type PathParams = Vec<(String, String)>;
 
 /// One try of a client to have a command carried out.
 #[derive(Debug)]

@@ -18,11 +18,11 @@ use crate::command::fingerprint::{Fingerprint, Intent};
 use crate::command::gate::NoTurn;
 use crate::command::key::IdempotencyKey;
 use crate::command::reply::operation_path;
-use crate::command::{self, Answer, Call, Command, PathParams, Recorded, claim};
+use crate::command::{self, Answer, Call, Command, Recorded, claim};
 use crate::db;
 use crate::json::{self, Json};
 use crate::metrics::Outcome;
-use crate::problem::{Code, Links, Problem};
+use crate::problem::{Code, Kept, Links, Problem};
 
 /// Handles one request of command `C`.
 ///
@@ -70,17 +70,21 @@ async fn carry_out<C: Command + Clone>(
     *found_key = Some(key.clone());
     let bytes = body::read(request, payload, state.config.max_body, state.config.body_timeout).await?;
     let body = parse_body::<C>(&bytes)?;
-    let path = path_params(request).await?;
-    let command = C::parse(&path, &body).map_err(Problem::invalid);
     let intent = Intent {
         method: C::SPEC.method.as_str(),
         route: C::SPEC.route,
-        parameters: path,
+        parameters: path_params(request).await?,
         if_match: header_text(request, IF_MATCH),
         if_none_match: header_text(request, IF_NONE_MATCH),
         table: C::SPEC.body,
         body,
     };
+    let command = C::parse(&intent);
+    if let Err(problem) = &command
+        && problem.code.entry().kept == Kept::NotRecorded
+    {
+        return Err(problem.clone());
+    }
     let (tenant_id, client_id) = (&caller.0.tenant_id, &caller.0.client_id);
     let operation_id = claim::operation_id(tenant_id, client_id, C::SPEC.name, key.as_str());
     let turn = match state.gate.enter(&operation_id, deadline).await {
@@ -124,7 +128,7 @@ fn parse_body<C: Command>(bytes: &[u8]) -> Result<Json, Problem> {
 }
 
 /// The decoded parameters of the path.
-async fn path_params(request: &HttpRequest) -> Result<PathParams, Problem> {
+async fn path_params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
     let params = web::Path::<BTreeMap<String, String>>::extract(request).await;
     params
         .map(|params| params.into_inner().into_iter().collect())

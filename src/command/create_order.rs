@@ -3,7 +3,8 @@
 
 use diesel::prelude::*;
 
-use super::{Command, Done, Method, PathParams, Spec, Stop, Success, Tx};
+use super::fingerprint::Intent;
+use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::db::tables::{order_lines, orders};
 use crate::json::Json;
@@ -11,7 +12,6 @@ use crate::on_db;
 use crate::order::{self, Order};
 use crate::outbox::{self, Message};
 use crate::problem::{Code, Links, Problem};
-use crate::schema::Fault as BodyFault;
 
 /// The order that the client wants to exist.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ impl Command for CreateOrder {
         refusals: &[Code::DuplicateOrder],
     };
 
-    fn parse(_path: &PathParams, body: &Json) -> Result<CreateOrder, Vec<BodyFault>> {
-        Order::parse(body).map(CreateOrder)
+    fn parse(asked: &Intent) -> Result<CreateOrder, Problem> {
+        Order::parse(&asked.body).map(CreateOrder).map_err(Problem::invalid)
     }
 
     fn execute(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
