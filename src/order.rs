@@ -3,6 +3,7 @@
 //! [`ORDER`] is the body of the commands `orders.create` and `orders.put`. [`Order::parse`] reports every fault of a body
 //! at once, those of single members and those of members that must fit together. The sender's figures are never changed.
 
+pub mod id;
 mod line;
 mod rules;
 mod table;
@@ -10,6 +11,9 @@ mod totals;
 
 pub use line::Line;
 pub use table::{MAX_LINES, ORDER};
+
+/// The states of an order.
+pub const STATES: &[&str] = &["accepted", "confirmed", "rejected", "cancelling", "cancelled"];
 
 use crate::json::Json;
 use crate::money::Currency;

@@ -9,7 +9,7 @@ use super::State;
 use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
-use crate::command::create_order::order_path;
+use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
 use crate::db::tables::operations;
 use crate::db::{self, Db, Fault};
