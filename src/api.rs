@@ -5,3 +5,4 @@ pub mod answer;
 pub mod body;
 pub mod prefer;
 pub mod trace;
+pub mod unread;
