@@ -24,6 +24,7 @@ pub mod orders;
 pub mod page;
 pub mod prefer;
 pub mod trace;
+pub mod unread;
 
 /// What every handler works with.
 #[allow(missing_debug_implementations, reason = "the pools have no Debug")]

@@ -9,7 +9,7 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, web};
 
-use crate::api::{self, State, trace};
+use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
@@ -131,6 +131,7 @@ fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metr
             .app_data(metrics.clone())
             .wrap(cors(&state.config.cors_origins))
             .wrap(from_fn(trace::middleware))
+            .wrap(from_fn(unread::middleware))
             .configure(api::configure)
     })
     .workers(workers)
