@@ -12,6 +12,7 @@ use crate::schema;
 pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod difference;
 pub mod fingerprint;
 pub mod gate;
 pub mod key;
@@ -178,6 +179,8 @@ pub struct Call {
     pub intent: Intent,
     /// The fingerprint of the intent, made before the transaction begins.
     pub fingerprint: Fingerprint,
+    /// The keyed digests of the body's members, for a later conflict; made before the transaction begins.
+    pub member_digests: String,
     /// W3C trace id of the request.
     pub trace_id: String,
     /// Until when the database may let the call wait for a rival of its key.
