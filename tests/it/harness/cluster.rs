@@ -70,26 +70,19 @@ impl Cluster {
             .expect("a directory for the PostgreSQL of the tests")
             .keep();
         if let Some((uid, gid)) = user {
-            chown(&home, Some(uid), Some(gid))
-                .expect("root gives the directory to the server's user");
+            chown(&home, Some(uid), Some(gid)).expect("root gives the directory to the server's user");
         }
         let password = uuid::Uuid::new_v4().simple().to_string();
         let port = free_port();
         let keeper = start_keeper(&programs, &home, port, user, &password);
 
         let address = format!("postgres://postgres:{password}@127.0.0.1:{port}");
-        let admin = PgConnection::establish(&format!("{address}/postgres"))
-            .expect("the server just said it is ready");
-        Self {
-            address,
-            admin: Mutex::new(admin),
-            _keeper: keeper,
-        }
+        let admin = PgConnection::establish(&format!("{address}/postgres")).expect("the server just said it is ready");
+        Self { address, admin: Mutex::new(admin), _keeper: keeper }
     }
 
     fn make_template(&self) {
-        self.administer(&format!("CREATE DATABASE \"{TEMPLATE}\""))
-            .expect("a new server has room for the template");
+        self.administer(&format!("CREATE DATABASE \"{TEMPLATE}\"")).expect("a new server has room for the template");
         migrate(&self.url(TEMPLATE));
     }
 
@@ -111,19 +104,11 @@ impl Cluster {
 /// Brings an empty database to the newest schema, as `order-service migrate` does.
 fn migrate(url: &str) {
     let mut connection = PgConnection::establish(url).expect("a new database takes connections");
-    connection
-        .batch_execute("SELECT 1")
-        .expect("a new database answers");
+    connection.batch_execute("SELECT 1").expect("a new database answers");
 }
 
 /// Starts the script and returns when the server takes connections.
-fn start_keeper(
-    programs: &Path,
-    home: &Path,
-    port: u16,
-    user: Option<(u32, u32)>,
-    password: &str,
-) -> Child {
+fn start_keeper(programs: &Path, home: &Path, port: u16, user: Option<(u32, u32)>, password: &str) -> Child {
     let mut command = Command::new("sh");
     command
         .args(["-c", KEEPER, "keep-postgres"])
@@ -133,10 +118,7 @@ fn start_keeper(
         .current_dir(home)
         // PGPORT, PGDATA and the like of a developer's shell must not reach this server.
         .env_clear()
-        .env(
-            "PATH",
-            env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()),
-        )
+        .env("PATH", env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
         .env("HOME", home)
         .env("LC_ALL", "C")
         .stdin(Stdio::piped())
@@ -167,42 +149,23 @@ fn start_keeper(
 
 /// The directory that holds all of PostgreSQL's server programs; of several the one found first.
 fn find_programs() -> Option<PathBuf> {
-    candidates().into_iter().find(|directory| {
-        PROGRAMS
-            .iter()
-            .all(|program| directory.join(program).is_file())
-    })
+    candidates().into_iter().find(|directory| PROGRAMS.iter().all(|program| directory.join(program).is_file()))
 }
 
 /// Where the server programs may be: what `pg_config` says, then the places of the packagers, newest first, then `PATH`.
 fn candidates() -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Ok(answer) = Command::new("pg_config").arg("--bindir").output() {
-        found.push(PathBuf::from(
-            String::from_utf8_lossy(&answer.stdout).trim(),
-        ));
+        found.push(PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim()));
     }
-    found.extend(
-        versions_in("/usr/lib/postgresql", "")
-            .into_iter()
-            .map(|version| version.join("bin")),
-    );
-    found.extend(
-        versions_in("/usr", "pgsql-")
-            .into_iter()
-            .map(|version| version.join("bin")),
-    );
+    found.extend(versions_in("/usr/lib/postgresql", "").into_iter().map(|version| version.join("bin")));
+    found.extend(versions_in("/usr", "pgsql-").into_iter().map(|version| version.join("bin")));
     for cellar in ["/opt/homebrew/opt", "/usr/local/opt"] {
-        found.extend(
-            versions_in(cellar, "postgresql@")
-                .into_iter()
-                .map(|version| version.join("bin")),
-        );
+        found.extend(versions_in(cellar, "postgresql@").into_iter().map(|version| version.join("bin")));
     }
     // A link in PATH is followed, because initdb looks for its neighbours where it lies.
     let path = env::var_os("PATH").unwrap_or_default();
-    let linked = env::split_paths(&path)
-        .filter_map(|directory| directory.join("initdb").canonicalize().ok());
+    let linked = env::split_paths(&path).filter_map(|directory| directory.join("initdb").canonicalize().ok());
     found.extend(linked.filter_map(|program| program.parent().map(Path::to_path_buf)));
     found
 }
@@ -227,11 +190,7 @@ fn unprivileged_user() -> Option<(u32, u32)> {
         return None;
     }
     let number = |user: &str| Some((id(&["-u", user])?, id(&["-g", user])?));
-    Some(
-        number("postgres")
-            .or_else(|| number("nobody"))
-            .expect("a system has a user postgres or nobody"),
-    )
+    Some(number("postgres").or_else(|| number("nobody")).expect("a system has a user postgres or nobody"))
 }
 
 /// What `id` answers, when it answers with a number.

@@ -52,10 +52,8 @@ impl Database {
     }
 
     fn sqlite() -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("orders-sqlite-")
-            .tempdir()
-            .expect("a directory for the database");
+        let directory =
+            tempfile::Builder::new().prefix("orders-sqlite-").tempdir().expect("a directory for the database");
         Self {
             url: format!("sqlite://{}", directory.path().join("orders.db").display()),
             place: Place::Sqlite { directory },
@@ -63,10 +61,7 @@ impl Database {
     }
 
     fn postgres(name: String) -> Self {
-        Self {
-            url: Cluster::shared().url(&name),
-            place: Place::Postgres { name },
-        }
+        Self { url: Cluster::shared().url(&name), place: Place::Postgres { name } }
     }
 
     /// Which of the two it is.
@@ -90,25 +85,14 @@ impl Database {
 
     /// The rows of a query, each an object with the columns as its members.
     pub fn rows(&self, query: &str) -> Vec<Value> {
-        let rows =
-            match &self.place {
-                Place::Sqlite { directory } => sql_query(query)
-                    .load(&mut open_sqlite(directory))
-                    .map(|rows| {
-                        rows.into_iter()
-                            .map(|SqliteRow(row)| Value::Object(row))
-                            .collect()
-                    }),
-                Place::Postgres { .. } => sql_query(format!(
-                    "SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"
-                ))
+        let rows = match &self.place {
+            Place::Sqlite { directory } => sql_query(query)
+                .load(&mut open_sqlite(directory))
+                .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
+            Place::Postgres { .. } => sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"))
                 .load(&mut self.open_postgres())
-                .map(|rows| {
-                    rows.into_iter()
-                        .map(|PostgresRow { json }| parse(&json))
-                        .collect()
-                }),
-            };
+                .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect()),
+        };
         rows.unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
@@ -131,21 +115,15 @@ impl Drop for Database {
         if let Place::Postgres { name } = &self.place {
             let dropped = Cluster::shared().drop_database(name);
             // A second panic would end the whole test run, and the first one is the one to read.
-            assert!(
-                dropped.is_ok() || std::thread::panicking(),
-                "{name}: {dropped:?}"
-            );
+            assert!(dropped.is_ok() || std::thread::panicking(), "{name}: {dropped:?}");
         }
     }
 }
 
 fn open_sqlite(directory: &TempDir) -> SqliteConnection {
     let file = directory.path().join("orders.db");
-    let mut connection =
-        SqliteConnection::establish(&file.to_string_lossy()).expect("the file of the test opens");
-    connection
-        .batch_execute("PRAGMA busy_timeout = 10000")
-        .expect("SQLite knows this setting");
+    let mut connection = SqliteConnection::establish(&file.to_string_lossy()).expect("the file of the test opens");
+    connection.batch_execute("PRAGMA busy_timeout = 10000").expect("SQLite knows this setting");
     connection
 }
 
@@ -184,9 +162,7 @@ fn sqlite_value<'a>(field: &impl Field<'a, Sqlite>) -> deserialize::Result<Value
         Some(SqliteType::Long | SqliteType::Integer | SqliteType::SmallInt) => {
             <i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?.into()
         }
-        Some(SqliteType::Double | SqliteType::Float) => {
-            <f64 as FromSql<Double, Sqlite>>::from_sql(value)?.into()
-        }
+        Some(SqliteType::Double | SqliteType::Float) => <f64 as FromSql<Double, Sqlite>>::from_sql(value)?.into(),
         Some(SqliteType::Binary) => {
             let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
             format!("\\x{}", hex::encode(bytes)).into()

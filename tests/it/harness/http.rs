@@ -38,27 +38,17 @@ impl Caller {
             .no_proxy()
             .build()
             .expect("a client without TLS needs nothing of the system");
-        Self {
-            http,
-            base: format!("http://{address}"),
-            api_key,
-        }
+        Self { http, base: format!("http://{address}"), api_key }
     }
 
     /// The same client application with another API key, or with none.
     pub fn with_api_key(&self, api_key: Option<String>) -> Self {
-        Self {
-            api_key,
-            ..self.clone()
-        }
+        Self { api_key, ..self.clone() }
     }
 
     /// The same client application at another server, for two processes on one database.
     pub fn at(&self, address: SocketAddr) -> Self {
-        Self {
-            base: format!("http://{address}"),
-            ..self.clone()
-        }
+        Self { base: format!("http://{address}"), ..self.clone() }
     }
 
     /// The API key it calls with.
@@ -77,30 +67,13 @@ impl Caller {
 
     /// Sends a command: `POST` with an idempotency key and a JSON body.
     pub async fn post(&self, path: &str, idempotency_key: &str, body: &Value) -> Answer {
-        send(
-            self.request(Method::POST, path)
-                .header("Idempotency-Key", idempotency_key)
-                .json(body),
-        )
-        .await
+        send(self.request(Method::POST, path).header("Idempotency-Key", idempotency_key).json(body)).await
     }
 
     /// Sends a command whose body is these bytes, said to be JSON.
-    pub async fn post_bytes(
-        &self,
-        path: &str,
-        idempotency_key: &str,
-        body: impl Into<Vec<u8>>,
-    ) -> Answer {
-        let request = self
-            .request(Method::POST, path)
-            .header("Idempotency-Key", idempotency_key);
-        send(
-            request
-                .header("Content-Type", "application/json")
-                .body(body.into()),
-        )
-        .await
+    pub async fn post_bytes(&self, path: &str, idempotency_key: &str, body: impl Into<Vec<u8>>) -> Answer {
+        let request = self.request(Method::POST, path).header("Idempotency-Key", idempotency_key);
+        send(request.header("Content-Type", "application/json").body(body.into())).await
     }
 
     /// Reads.
@@ -111,29 +84,17 @@ impl Caller {
 
 /// Sends a request and reads the answer to its end. Only a connection that breaks fails the test; a status never does.
 pub async fn send(request: RequestBuilder) -> Answer {
-    let response = request
-        .send()
-        .await
-        .unwrap_or_else(|error| panic!("the service answers: {error:?}"));
+    let response = request.send().await.unwrap_or_else(|error| panic!("the service answers: {error:?}"));
     let status = response.status();
     let headers = response.headers().clone();
-    let body = response
-        .bytes()
-        .await
-        .unwrap_or_else(|error| panic!("the body arrives whole: {error:?}"))
-        .to_vec();
-    Answer {
-        status,
-        headers,
-        body,
-    }
+    let body = response.bytes().await.unwrap_or_else(|error| panic!("the body arrives whole: {error:?}")).to_vec();
+    Answer { status, headers, body }
 }
 
 impl Answer {
     /// The body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
     /// The body as text.
@@ -160,15 +121,7 @@ impl Answer {
     /// The stable code of a problem, in `error`; the test fails where the answer is none.
     #[track_caller]
     pub fn error(&self) -> String {
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/problem+json"),
-            "{}",
-            self.text()
-        );
-        self.json()["error"]
-            .as_str()
-            .expect("a problem has a code")
-            .to_owned()
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text());
+        self.json()["error"].as_str().expect("a problem has a code").to_owned()
     }
 }

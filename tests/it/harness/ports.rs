@@ -22,8 +22,5 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
-    panic!(
-        "no port of 127.0.0.1 between {FIRST} and {} is free",
-        FIRST + COUNT
-    );
+    panic!("no port of 127.0.0.1 between {FIRST} and {} is free", FIRST + COUNT);
 }

@@ -38,20 +38,14 @@ impl Process {
             ended.is_some() || process.is_ready()
         });
         if let Some(status) = ended {
-            panic!(
-                "the service ended at its start, {status}:\n{}",
-                process.log()
-            );
+            panic!("the service ended at its start, {status}:\n{}", process.log());
         }
         process
     }
 
     /// Starts the service and does not wait for anything, for tests of a start that fails.
     pub fn spawn(database_url: &str, settings: &[(&str, &str)]) -> Self {
-        let home = tempfile::Builder::new()
-            .prefix("orders-process-")
-            .tempdir()
-            .expect("a directory for the process");
+        let home = tempfile::Builder::new().prefix("orders-process-").tempdir().expect("a directory for the process");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let log = home.path().join("log");
         let file = File::create(&log).expect("the directory is ours");
@@ -65,12 +59,7 @@ impl Process {
             .stderr(file)
             .spawn()
             .expect("the program was built with the tests");
-        Self {
-            child,
-            address,
-            log,
-            _home: home,
-        }
+        Self { child, address, log, _home: home }
     }
 
     /// Where it listens.
@@ -136,10 +125,7 @@ impl Drop for Process {
 
 /// Runs the program to its end with these arguments, such as `migrate` or `key add …`.
 pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
-    let home = tempfile::Builder::new()
-        .prefix("orders-process-")
-        .tempdir()
-        .expect("a directory for the process");
+    let home = tempfile::Builder::new().prefix("orders-process-").tempdir().expect("a directory for the process");
     program(&home)
         .args(arguments)
         .env("DATABASE_URL", database_url)
@@ -151,10 +137,6 @@ pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) ->
 /// The program with an environment of its own: no setting of a developer's shell reaches it.
 fn program(home: &TempDir) -> Command {
     let mut command = Command::new(PROGRAM);
-    command
-        .current_dir(home.path())
-        .env_clear()
-        .env("RUST_LOG", "info")
-        .stdin(Stdio::null());
+    command.current_dir(home.path()).env_clear().env("RUST_LOG", "info").stdin(Stdio::null());
     command
 }

@@ -25,15 +25,9 @@ impl RawConnection {
     /// Connects to the service.
     pub fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the service takes connections");
-        stream
-            .set_nodelay(true)
-            .expect("a TCP stream has this option");
-        stream
-            .set_read_timeout(Some(SILENCE))
-            .expect("the limit is not zero");
-        stream
-            .set_write_timeout(Some(SILENCE))
-            .expect("the limit is not zero");
+        stream.set_nodelay(true).expect("a TCP stream has this option");
+        stream.set_read_timeout(Some(SILENCE)).expect("the limit is not zero");
+        stream.set_write_timeout(Some(SILENCE)).expect("the limit is not zero");
         Self(stream)
     }
 
@@ -72,19 +66,12 @@ fn parse(bytes: &[u8]) -> RawAnswer {
     let end = head_end(bytes).unwrap_or(bytes.len());
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-    RawAnswer {
-        status,
-        head,
-        body: bytes[end..].to_vec(),
-    }
+    RawAnswer { status, head, body: bytes[end..].to_vec() }
 }
 
 /// Where the head ends: after its empty line.
 fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .map(|start| start + 4)
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|start| start + 4)
 }
 
 fn is_whole(bytes: &[u8]) -> bool {
@@ -92,10 +79,6 @@ fn is_whole(bytes: &[u8]) -> bool {
         return false;
     };
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length:"));
-    length
-        .and_then(|length| length.trim().parse::<usize>().ok())
-        .is_some_and(|length| bytes.len() >= end + length)
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    length.and_then(|length| length.trim().parse::<usize>().ok()).is_some_and(|length| bytes.len() >= end + length)
 }

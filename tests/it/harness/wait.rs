@@ -12,10 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub fn until(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !condition() {
-        assert!(
-            Instant::now() < deadline,
-            "waited {limit:?} in vain until {what}"
-        );
+        assert!(Instant::now() < deadline, "waited {limit:?} in vain until {what}");
         #[expect(
             clippy::disallowed_methods,
             reason = "a poll of a condition under a deadline needs a pause between looks"
