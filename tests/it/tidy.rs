@@ -45,16 +45,17 @@ fn the_sources_keep_every_rule() {
     let tests = source::read("tests");
     assert!(service.len() > 5 && tests.len() > 5, "the sources were not found");
 
-    let mut report = String::new();
+    let mut report = Vec::new();
     for rule in rules() {
         let more: &[Source] = if rule.scope == Scope::ServiceAndTests { &tests } else { &[] };
         for file in service.iter().chain(more) {
-            for fault in (rule.check)(file) {
-                report += &format!("{}:{}: {}: {}\n", file.path, fault.line, rule.name, fault.advice);
-            }
+            let faults = (rule.check)(file);
+            report.extend(
+                faults.iter().map(|fault| format!("{}:{}: {}: {}", file.path, fault.line, rule.name, fault.advice)),
+            );
         }
     }
-    assert!(report.is_empty(), "\n{report}");
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! small shell script (`tests/tools/keep-postgres.sh`), which removes it as soon as the test process is gone.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -118,7 +119,7 @@ fn start_keeper(programs: &Path, home: &Path, port: u16, user: Option<(u32, u32)
         .current_dir(home)
         // PGPORT, PGDATA and the like of a developer's shell must not reach this server.
         .env_clear()
-        .env("PATH", env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
+        .env("PATH", search_path())
         .env("HOME", home)
         .env("LC_ALL", "C")
         .stdin(Stdio::piped())
@@ -164,10 +165,16 @@ fn candidates() -> Vec<PathBuf> {
         found.extend(versions_in(cellar, "postgresql@").into_iter().map(|version| version.join("bin")));
     }
     // A link in PATH is followed, because initdb looks for its neighbours where it lies.
-    let path = env::var_os("PATH").unwrap_or_default();
+    let path = search_path();
     let linked = env::split_paths(&path).filter_map(|directory| directory.join("initdb").canonicalize().ok());
     found.extend(linked.filter_map(|program| program.parent().map(Path::to_path_buf)));
     found
+}
+
+/// Where programs are looked for.
+#[expect(clippy::disallowed_methods, reason = "it is the machine's setting and not one of the service")]
+fn search_path() -> OsString {
+    env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into())
 }
 
 /// The directories `<parent>/<prefix><number>`, the highest number first.

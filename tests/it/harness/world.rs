@@ -12,15 +12,18 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use actix_web::dev::ServerHandle;
 use actix_web::rt::task::JoinHandle;
 use futures_util::FutureExt;
-use order_service::app::{App, StopHandle};
+use order_service::api_key;
+use order_service::app::App;
 use order_service::config::Config;
+use order_service::db::Db;
 use serde_json::Value;
 
 use super::database::{Database, Dialect};
 use super::http::Caller;
-use super::process::Process;
+use super::process::{Process, QUIET};
 use super::raw::RawConnection;
 
 /// A test that takes longer hangs, and fails with its name instead of holding up everything.
@@ -71,27 +74,19 @@ struct Stage {
 struct Running {
     address: SocketAddr,
     metrics_address: Option<SocketAddr>,
-    stop: StopHandle,
+    stop: ServerHandle,
     task: JoinHandle<std::io::Result<()>>,
 }
 
 /// Runs a test body in a world of its own, and clears it whatever the outcome.
 pub fn prove<F: Future<Output = ()>>(dialect: Dialect, body: impl FnOnce(World) -> F) {
     actix_web::rt::System::new().block_on(async {
-        let stage = Rc::new(Stage {
-            database: Database::migrated(dialect),
-            apps: RefCell::default(),
-        });
+        let stage = Rc::new(Stage { database: Database::migrated(dialect), apps: RefCell::default() });
         let test = async {
             stage.start(&[]).await;
-            body(World {
-                stage: Rc::clone(&stage),
-            })
-            .await;
+            body(World { stage: Rc::clone(&stage) }).await;
         };
-        let outcome = AssertUnwindSafe(tokio::time::timeout(LIMIT, test))
-            .catch_unwind()
-            .await;
+        let outcome = AssertUnwindSafe(tokio::time::timeout(LIMIT, test)).catch_unwind().await;
         stage.stop_all().await;
         match outcome {
             Ok(ended) => ended.unwrap_or_else(|_| panic!("the test did not end within {LIMIT:?}")),
@@ -155,10 +150,7 @@ impl World {
 
     /// A client application with a new API key. Tenant and client are made where they are missing.
     pub fn caller(&self, tenant: &str, client: &str, scopes: &[&str]) -> Caller {
-        Caller::new(
-            self.address(),
-            Some(issue_api_key(self.database(), tenant, client, scopes)),
-        )
+        Caller::new(self.address(), Some(issue_api_key(self.database(), tenant, client, scopes)))
     }
 
     /// Someone without an API key.
@@ -189,30 +181,22 @@ impl Stage {
     async fn stop_all(&self) {
         let apps = self.apps.take();
         for app in apps {
-            app.stop.stop().await;
+            app.stop.stop(false).await;
             let ended = app.task.await.expect("the service does not panic");
             ended.expect("the service ends in order");
         }
     }
 
     fn latest<T>(&self, read: impl FnOnce(&Running) -> T) -> T {
-        read(
-            self.apps
-                .borrow()
-                .last()
-                .expect("a service runs while its test does"),
-        )
+        read(self.apps.borrow().last().expect("a service runs while its test does"))
     }
 }
 
 /// The settings of a test: its own on top of what makes tests independent of each other.
 fn config(database_url: &str, settings: &[(&str, &str)]) -> Config {
-    let mut map = BTreeMap::from([
-        ("DATABASE_URL", database_url),
-        ("ORDERS_BIND", "127.0.0.1:0"),
-        ("ORDERS_METRICS_BIND", ""),
-        ("ORDERS_POOL_SIZE", "4"),
-    ]);
+    let mut map =
+        BTreeMap::from([("DATABASE_URL", database_url), ("ORDERS_BIND", "127.0.0.1:0"), ("ORDERS_POOL_SIZE", "4")]);
+    map.extend(QUIET);
     map.extend(settings.iter().copied());
     Config::read(|name| map.get(name).map(|value| (*value).to_owned()))
         .unwrap_or_else(|error| panic!("the settings are good: {error}"))
@@ -220,7 +204,6 @@ fn config(database_url: &str, settings: &[(&str, &str)]) -> Config {
 
 /// Issues an API key, and returns its only copy.
 fn issue_api_key(database: &Database, tenant: &str, client: &str, scopes: &[&str]) -> String {
-    let mut db = order_service::db::Db::connect(database.url())
-        .expect("the database of the test takes connections");
-    order_service::api_key::issue(&mut db, tenant, client, scopes).expect("a key can be issued")
+    let mut db = Db::open(&config(database.url(), &[]).database).expect("the database of the test takes connections");
+    api_key::issue(&mut db, tenant, client, scopes).unwrap_or_else(|error| panic!("a key can be issued: {error}"))
 }
