@@ -1,4 +1,101 @@
-//! (stub)
+//! The edge: HTTP in, HTTP out. Every route of the service stands in [`configure`]; the commands bring theirs with them.
 
+use std::collections::BTreeMap;
+
+use actix_web::http::Method;
+use actix_web::{HttpRequest, HttpResponse, Route, web};
+
+use crate::command::{Command, CommandVisitor, Retention, gate::Gate, visit_commands};
+use crate::config::Config;
+use crate::db::Pools;
+use crate::problem::{Code, Problem};
+use answer::ProblemError;
+
+pub mod access;
+pub mod answer;
 pub mod body;
+pub mod caller;
+pub mod commands;
+pub mod document;
+pub mod fault;
+pub mod health;
+pub mod operations;
+pub mod orders;
+pub mod page;
+pub mod prefer;
 pub mod trace;
+
+/// What every handler works with.
+#[allow(missing_debug_implementations, reason = "the pools have no Debug")]
+pub struct State {
+    /// The settings.
+    pub config: Config,
+    /// The database.
+    pub pools: Pools,
+    /// The queue of rivals before the pool.
+    pub gate: Gate,
+    /// The two windows of a key.
+    pub retention: Retention,
+}
+
+/// Adds every route of the service.
+pub fn configure(service: &mut web::ServiceConfig) {
+    let mut routes = Routes::default();
+    visit_commands(&mut routes);
+    routes.read("/v1/orders", || web::route().to(orders::list));
+    routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
+    routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
+    routes.read("/healthz", || web::route().to(health::alive));
+    routes.read("/readyz", || web::route().to(health::ready));
+    routes.read("/openapi.json", || web::route().to(document::serve));
+    routes.install(service);
+    document::configure_swagger_ui(service);
+    service.default_service(web::to(nothing_here));
+}
+
+/// The routes by path, so that a wrong method can be answered with the right ones.
+#[derive(Default)]
+struct Routes(BTreeMap<&'static str, Vec<(Method, Route)>>);
+
+impl Routes {
+    fn read(&mut self, path: &'static str, route: impl Fn() -> Route) {
+        let methods = self.0.entry(path).or_default();
+        methods.push((Method::GET, route().method(Method::GET)));
+        methods.push((Method::HEAD, route().method(Method::HEAD)));
+    }
+
+    fn install(self, service: &mut web::ServiceConfig) {
+        for (path, routes) in self.0 {
+            let allow = routes.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
+            let resource = routes.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
+            service.service(resource.default_service(web::to(move |request: HttpRequest| {
+                let allow = allow.clone();
+                async move { wrong_method(&request, &allow) }
+            })));
+        }
+    }
+}
+
+impl CommandVisitor for Routes {
+    fn visit<C: Command + Clone>(&mut self) {
+        let method = match C::SPEC.method {
+            crate::command::Method::Post => Method::POST,
+            crate::command::Method::Put => Method::PUT,
+        };
+        let route = web::route().method(method.clone()).to(commands::handle::<C>);
+        self.0.entry(C::SPEC.route).or_default().push((method, route));
+    }
+}
+
+async fn nothing_here() -> Result<HttpResponse, ProblemError> {
+    Err(Problem::new(Code::RouteNotFound, "This service has no such path.").into())
+}
+
+fn wrong_method(request: &HttpRequest, allow: &str) -> HttpResponse {
+    let problem = Problem::new(Code::MethodNotAllowed, format!("This path knows {allow}."));
+    let mut response = answer::problem_response(request, &problem, None);
+    if let Ok(value) = actix_web::http::header::HeaderValue::from_str(allow) {
+        response.headers_mut().insert(actix_web::http::header::ALLOW, value);
+    }
+    response
+}

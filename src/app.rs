@@ -1,1 +1,208 @@
-//! (stub)
+//! One build of the service, for production and for the tests alike: open the database, bind the addresses, run until told
+//! to stop.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use actix_cors::Cors;
+use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::from_fn;
+use actix_web::{HttpResponse, HttpServer, web};
+
+use crate::api::{self, State, trace};
+use crate::api_key::{self, KeyError, SCOPES};
+use crate::command::{Retention, gate::Gate};
+use crate::config::{Config, CorsOrigins};
+use crate::db::{self, Db, MigrateError, OpenError, Pools};
+use crate::metrics::{Metrics, PoolConnections};
+
+/// Why the service did not start. Each displays as one line that names what to change.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The schema cannot be brought up to date.
+    #[error("DATABASE_URL: {0}")]
+    Migrate(#[from] MigrateError),
+    /// The demo tenant cannot be made.
+    #[error("ORDERS_DEMO: {0}")]
+    Demo(#[from] KeyError),
+    /// An address cannot be listened on.
+    #[error("{setting}: cannot listen on {address}: {error}")]
+    Bind {
+        /// The setting that names the address.
+        setting: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// The service, ready to run: its database is open and its addresses are bound.
+#[allow(missing_debug_implementations, reason = "servers of actix have no Debug")]
+pub struct App {
+    server: Server,
+    metrics_server: Option<Server>,
+    address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
+    demo_key: Option<String>,
+}
+
+impl App {
+    /// Opens and migrates the database, makes the demo tenant where that is wished, and binds the addresses.
+    ///
+    /// # Errors
+    /// [`StartError`], displayed as one line.
+    pub fn build(config: Config) -> Result<App, StartError> {
+        let pools = Pools::open(&config.database, config.pool_size, config.pool_timeout)?;
+        db::migrate(&config.database)?;
+        let demo_key = if config.demo { make_demo(&config)? } else { None };
+        let listener = bind("ORDERS_BIND", config.bind)?;
+        let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
+        let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
+        let metrics = web::Data::new(metrics_of(&pools));
+        let state = web::Data::new(State {
+            gate: Gate::default(),
+            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
+            pools,
+            config,
+        });
+        let metrics_server = match metrics_listener {
+            Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
+            None => None,
+        };
+        Ok(App { server: serve(listener, state, metrics)?, metrics_server, address, metrics_address, demo_key })
+    }
+
+    /// The address of the API, with the port that was really taken.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the metrics, where they are on.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
+    /// The API key of the demo tenant, when this very start made it.
+    #[must_use]
+    pub fn demo_key(&self) -> Option<&str> {
+        self.demo_key.as_deref()
+    }
+
+    /// A handle to stop the service with from elsewhere: `stop(true)` lets requests in flight finish.
+    #[must_use]
+    pub fn stop_handle(&self) -> ServerHandle {
+        self.server.handle()
+    }
+
+    /// Serves until SIGTERM, SIGINT or the handle says stop; requests in flight finish first.
+    ///
+    /// # Errors
+    /// An error of the system while serving.
+    pub async fn run(self) -> io::Result<()> {
+        let Some(metrics_server) = self.metrics_server else { return self.server.await };
+        let metrics_handle = metrics_server.handle();
+        let metrics_task = actix_web::rt::spawn(metrics_server);
+        let result = self.server.await;
+        metrics_handle.stop(false).await;
+        metrics_task.await.map_err(io::Error::other)??;
+        result
+    }
+}
+
+fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).map_err(|error| StartError::Bind { setting, address, error })
+}
+
+fn address_of(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("a bound listener has an address")
+}
+
+fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
+    let (workers, drain, address) = (state.config.workers, state.config.drain, address_of(&listener));
+    let server = HttpServer::new(move || {
+        actix_web::App::new()
+            .app_data(state.clone())
+            .app_data(metrics.clone())
+            .wrap(cors(&state.config.cors_origins))
+            .wrap(from_fn(trace::middleware))
+            .configure(api::configure)
+    })
+    .workers(workers)
+    .shutdown_timeout(drain.as_secs())
+    .listen(listener)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address, error })?;
+    Ok(server.run())
+}
+
+fn serve_metrics(listener: TcpListener, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
+    let address = address_of(&listener);
+    let server = HttpServer::new(move || {
+        actix_web::App::new().app_data(metrics.clone()).route("/metrics", web::get().to(metrics_page))
+    })
+    .workers(1)
+    .disable_signals()
+    .listen(listener)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address, error })?;
+    Ok(server.run())
+}
+
+async fn metrics_page(metrics: web::Data<Metrics>) -> HttpResponse {
+    HttpResponse::Ok().content_type(Metrics::CONTENT_TYPE).body(metrics.render())
+}
+
+fn metrics_of(pools: &Pools) -> Metrics {
+    let pools = pools.clone();
+    Metrics::new(move || {
+        let usage = pools.usage();
+        PoolConnections { idle: usage.idle, in_use: usage.open - usage.idle, max: usage.max }
+    })
+}
+
+/// Browsers may send the headers of the contract, and scripts may read those that clients need. Credentials are never
+/// implied: every call carries its API key.
+fn cors(origins: &CorsOrigins) -> Cors {
+    let cors = Cors::default()
+        .allowed_methods(["GET", "HEAD", "POST", "PUT"])
+        .allowed_headers([
+            "authorization",
+            "content-type",
+            "idempotency-key",
+            "if-match",
+            "if-none-match",
+            "prefer",
+            "traceparent",
+            "tracestate",
+        ])
+        .expose_headers([
+            "etag",
+            "idempotency-expires",
+            "idempotency-key",
+            "idempotent-replayed",
+            "location",
+            "preference-applied",
+            "retry-after",
+            "x-trace-id",
+        ])
+        .max_age(3600);
+    match origins {
+        CorsOrigins::Any => cors.allow_any_origin().send_wildcard(),
+        CorsOrigins::These(origins) => origins.iter().fold(cors, |cors, origin| cors.allowed_origin(origin)),
+    }
+}
+
+/// On a database without tenants: makes the tenant `demo` with the client `shop`, and returns its key. The key may do all
+/// that a shop does; `operations:manage` is never given by default.
+fn make_demo(config: &Config) -> Result<Option<String>, StartError> {
+    let mut db = Db::open(&config.database)?;
+    if !api_key::nobody_yet(&mut db).map_err(KeyError::from)? {
+        return Ok(None);
+    }
+    let scopes: Vec<&str> = SCOPES.iter().map(|(name, _)| *name).filter(|name| *name != "operations:manage").collect();
+    Ok(Some(api_key::issue(&mut db, "demo", "shop", &scopes)?))
+}

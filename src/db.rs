@@ -1,1 +1,264 @@
-//! (stub)
+//! The database: PostgreSQL or SQLite behind one type. What differs between the two ends here; everything above writes one
+//! Diesel expression, and [`on_db!`](crate::on_db) types it for both.
+
+use std::time::Duration;
+
+use diesel::connection::{AnsiTransactionManager, SimpleConnection, TransactionManager, TransactionManagerStatus};
+use diesel::pg::PgConnection;
+use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::sqlite::SqliteConnection;
+use diesel::{Connection, QueryResult};
+
+mod migrate;
+mod pool;
+pub mod tables;
+
+pub use migrate::{MigrateError, migrate, migrations_pending, revert};
+pub use pool::{OpenError, Pool, Pools, Usage};
+
+/// An instant of the database's clock, in UTC.
+pub type Instant = chrono::NaiveDateTime;
+
+/// One connection to one of the two databases.
+#[allow(missing_debug_implementations, reason = "connections of Diesel have no Debug")]
+pub enum Db {
+    /// A connection to a PostgreSQL server.
+    Postgres(PgConnection),
+    /// A connection to a SQLite file.
+    Sqlite(SqliteConnection),
+}
+
+/// Runs one Diesel expression on whichever database `$db` is: written once, typed twice.
+///
+/// `on_db!(db, conn => orders::table.count().get_result::<i64>(conn))`
+#[macro_export]
+macro_rules! on_db {
+    ($db:expr, $conn:ident => $body:expr) => {
+        match $db {
+            $crate::db::Db::Postgres($conn) => $body,
+            $crate::db::Db::Sqlite($conn) => $body,
+        }
+    };
+}
+
+/// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The pool had no connection to give within its patience. Nothing was sent to the database.
+    #[error("no database connection was free in time")]
+    Busy,
+    /// A rival held the claim of the same key for longer than the caller may wait.
+    #[error("the key is at work elsewhere")]
+    ClaimHeld,
+    /// The database refused or failed: away, locked, full, read-only, out of time.
+    #[error("the database failed: {0}")]
+    Database(#[source] DieselError),
+    /// The database asked for the whole transaction to be run again (SQLSTATE 40001).
+    #[error("the transaction met a rival and has to run again: {0}")]
+    Serialization(#[source] DieselError),
+    /// The connection was lost at COMMIT: the transaction is whole or absent, and nobody here knows which.
+    #[error("the outcome of COMMIT is not known: {0}")]
+    CommitUnknown(#[source] DieselError),
+    /// The program or the data contradicts itself, or the work panicked.
+    #[error("{0}")]
+    Bug(String),
+}
+
+impl From<DieselError> for Fault {
+    fn from(error: DieselError) -> Fault {
+        match error {
+            DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => Fault::Serialization(error),
+            DieselError::DatabaseError(
+                DatabaseErrorKind::ClosedConnection
+                | DatabaseErrorKind::ReadOnlyTransaction
+                | DatabaseErrorKind::Unknown,
+                _,
+            )
+            | DieselError::BrokenTransactionManager
+            | DieselError::RollbackErrorOnCommit { .. } => Fault::Database(error),
+            // A constraint that the code should have looked after, a row that does not fit its type, a query that was
+            // not built: none of these passes by waiting.
+            other => Fault::Bug(other.to_string()),
+        }
+    }
+}
+
+impl Db {
+    /// Runs `work` in one transaction that begins with a write: commits what it returns, rolls back when it fails.
+    ///
+    /// On PostgreSQL a statement that waits longer than `lock_wait` for a lock fails; the isolation is READ COMMITTED,
+    /// where a new statement sees what a rival has committed meanwhile. On SQLite the write lock is taken at once.
+    ///
+    /// # Errors
+    /// What `work` says, or a [`Fault`] of BEGIN or COMMIT.
+    pub fn transaction<T>(
+        &mut self,
+        lock_wait: Duration,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.begin_writing(lock_wait)?;
+        self.finish(work)
+    }
+
+    /// Runs `work` in a transaction as [`Db::transaction`] does, and rolls it back whatever it returns.
+    ///
+    /// # Errors
+    /// What `work` says, or a [`Fault`] of BEGIN.
+    pub fn rehearsal<T>(
+        &mut self,
+        lock_wait: Duration,
+        work: impl FnOnce(&mut Db) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.begin_writing(lock_wait)?;
+        let result = work(self);
+        self.rollback();
+        result
+    }
+
+    /// Runs `work`, which only reads, on one unchanging view of the database.
+    ///
+    /// # Errors
+    /// What `work` says, or a [`Fault`] of BEGIN or COMMIT.
+    pub fn snapshot<T>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, Fault>) -> Result<T, Fault> {
+        match self {
+            Db::Postgres(conn) => {
+                AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            }
+            Db::Sqlite(conn) => AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN DEFERRED"),
+        }?;
+        self.finish(work)
+    }
+
+    /// Runs `work` so that, when it says no, what it wrote is undone and the transaction around it lives on.
+    ///
+    /// # Errors
+    /// What `work` says, or a fault of the savepoint itself.
+    pub fn savepoint<T, E: From<Fault>>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, E>) -> Result<T, E> {
+        on_db!(self, conn => AnsiTransactionManager::begin_transaction(conn)).map_err(Fault::from)?;
+        match work(self) {
+            Ok(value) => {
+                on_db!(self, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(Fault::from)?;
+                Ok(value)
+            }
+            Err(error) => {
+                on_db!(self, conn => AnsiTransactionManager::rollback_transaction(conn)).map_err(Fault::from)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn finish<T>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, Fault>) -> Result<T, Fault> {
+        match work(self) {
+            Ok(value) => {
+                on_db!(self, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(commit_fault)?;
+                Ok(value)
+            }
+            Err(fault) => {
+                self.rollback();
+                Err(fault)
+            }
+        }
+    }
+
+    fn begin_writing(&mut self, lock_wait: Duration) -> Result<(), Fault> {
+        match self {
+            // One round trip. The limit is rounded up, so that it never ends before the caller's patience; zero would
+            // mean "wait for ever".
+            Db::Postgres(conn) => AnsiTransactionManager::begin_transaction_sql(
+                conn,
+                &format!(
+                    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {}",
+                    lock_wait.as_millis() + 1
+                ),
+            ),
+            Db::Sqlite(conn) => AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN IMMEDIATE"),
+        }?;
+        Ok(())
+    }
+
+    /// A rollback that fails leaves the connection inside a transaction; the pool drops such a one, and the database rolls
+    /// back by itself. The fault that led here is the one to tell.
+    fn rollback(&mut self) {
+        if let Err(error) = on_db!(self, conn => AnsiTransactionManager::rollback_transaction(conn)) {
+            log::warn!("ROLLBACK failed, the connection is dropped: {error}");
+        }
+    }
+
+    /// The database's clock, in UTC.
+    ///
+    /// # Errors
+    /// A [`Fault`] of the query.
+    pub fn now(&mut self) -> Result<Instant, Fault> {
+        use diesel::dsl::sql;
+        use diesel::prelude::*;
+        use diesel::sql_types::Timestamp;
+        let now = match self {
+            Db::Postgres(conn) => {
+                diesel::select(sql::<Timestamp>("CURRENT_TIMESTAMP AT TIME ZONE 'UTC'")).get_result(conn)
+            }
+            Db::Sqlite(conn) => {
+                diesel::select(sql::<Timestamp>("strftime('%Y-%m-%d %H:%M:%f', 'now')")).get_result(conn)
+            }
+        };
+        Ok(now?)
+    }
+
+    /// Whether a new piece of work may begin on this connection: it is open, and in no transaction.
+    fn is_idle(&mut self) -> bool {
+        on_db!(self, conn => matches!(
+            AnsiTransactionManager::transaction_manager_status_mut(conn),
+            TransactionManagerStatus::Valid(status) if status.transaction_depth().is_none()
+        ))
+    }
+
+    /// The cheapest question that only a live connection answers.
+    fn ping(&mut self) -> QueryResult<()> {
+        on_db!(self, conn => conn.batch_execute("SELECT 1"))
+    }
+
+    /// Opens a connection and sets it up.
+    fn connect(url: &crate::config::DatabaseUrl) -> Result<Db, diesel::ConnectionError> {
+        use crate::config::DatabaseUrl;
+        match url {
+            DatabaseUrl::Postgres(url) => {
+                let mut conn = PgConnection::establish(url)?;
+                // A client that hangs inside a transaction gives its key back; a statement that runs away ends. Both in
+                // far more time than any request needs.
+                conn.batch_execute(
+                    "SET idle_in_transaction_session_timeout = '30s'; SET statement_timeout = '30s'; \
+                     SET client_min_messages = warning",
+                )
+                .map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+                Ok(Db::Postgres(conn))
+            }
+            DatabaseUrl::Sqlite(path) => {
+                let path = path.to_str().ok_or_else(|| {
+                    diesel::ConnectionError::InvalidConnectionUrl("the path is not valid UTF-8".to_owned())
+                })?;
+                let mut conn = SqliteConnection::establish(path)?;
+                // FULL: what is acknowledged survives a power cut. The busy time-out is for the commands of the command
+                // line that write beside a serving process.
+                conn.batch_execute(
+                    "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                     PRAGMA foreign_keys = ON",
+                )
+                .map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+                Ok(Db::Sqlite(conn))
+            }
+        }
+    }
+}
+
+/// An error at COMMIT: either the database said no and rolled back, or the answer was lost.
+fn commit_fault(error: DieselError) -> Fault {
+    match Fault::from(error) {
+        Fault::Database(error) => Fault::CommitUnknown(error),
+        other => other,
+    }
+}
+
+/// An instant as the API writes it: RFC 3339 in UTC, with milliseconds.
+#[must_use]
+pub fn rfc3339(instant: Instant) -> String {
+    instant.and_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}

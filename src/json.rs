@@ -83,9 +83,7 @@ impl Json {
     /// units) follow RFC 8785; numbers are exact decimals without an exponent, which RFC 8785 would round.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let mut text = String::new();
-        write(self, &mut text, MemberOrder::Canonical).expect("writing to a String cannot fail");
-        text
+        Canonical(self).to_string()
     }
 }
 
@@ -93,6 +91,14 @@ impl Json {
 impl fmt::Display for Json {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(self, formatter, MemberOrder::AsHeld)
+    }
+}
+
+struct Canonical<'a>(&'a Json);
+
+impl fmt::Display for Canonical<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(self.0, formatter, MemberOrder::Canonical)
     }
 }
 

@@ -1,4 +1,8 @@
-//! An order service (e-shop to ERP) with idempotent commands.
+//! An order service (e-shop to ERP) with idempotent commands: one intent, one order, however often it is sent.
+//!
+//! The life of a command, in reading order: [`api::commands`] authenticates, reads and normalises it; [`command::run`] claims
+//! its key, executes it and records the answer in one transaction; a repeat finds the claim and gets the recorded answer
+//! byte for byte. [`outbox`] holds what has to reach the ERP.
 
 pub mod config;
 
@@ -19,6 +23,8 @@ pub mod schema;
 pub mod json;
 
 pub mod problem;
+
+pub mod api_key;
 
 pub mod db;
 

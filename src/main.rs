@@ -1,2 +1,145 @@
-//! x
-fn main(){}
+//! The command line: serve, migrate, print the contract, and administer API keys.
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use order_service::app::App;
+use order_service::config::Config;
+use order_service::db::{self, Db};
+use order_service::{api, api_key};
+
+#[derive(Parser)]
+#[command(version, about = "An order service with idempotent commands. Settings come from the environment and .env.")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Serve the API until SIGTERM or SIGINT. Creates and migrates the database first.
+    Serve,
+    /// Bring the database's schema up to date.
+    Migrate(Migrate),
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Administer API keys.
+    #[command(subcommand)]
+    Key(Key),
+}
+
+#[derive(Args)]
+struct Migrate {
+    /// Undo every migration instead. All data goes.
+    #[arg(long)]
+    down: bool,
+}
+
+#[derive(Subcommand)]
+enum Key {
+    /// Make a new key, and its tenant and client where they are missing. Prints the key alone; it cannot be shown again.
+    Add {
+        /// The company whose orders these are.
+        #[arg(long)]
+        tenant: String,
+        /// The application that asks.
+        #[arg(long)]
+        client: String,
+        /// What the key may do, separated by commas, such as orders:write,orders:read.
+        #[arg(long, value_delimiter = ',', required = true)]
+        scopes: Vec<String>,
+    },
+    /// List the keys: id, tenant, client, scopes, when issued, when revoked.
+    List,
+    /// Revoke a key. It holds for every call that begins afterwards, replays included.
+    Revoke {
+        /// The id that 'key list' shows.
+        key_id: String,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("order-service: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn run(task: Task) -> Result<(), Failure> {
+    if let Task::Openapi = task {
+        println!("{}", api::document::text());
+        return Ok(());
+    }
+    let config = Config::from_env()?;
+    env_logger::Builder::new().parse_filters(&config.log_filter).init();
+    match task {
+        Task::Serve => serve(config),
+        Task::Migrate(migrate) => {
+            let names = if migrate.down { db::revert(&config.database)? } else { db::migrate(&config.database)? };
+            names.iter().for_each(|name| println!("{name}"));
+            Ok(())
+        }
+        Task::Key(key) => administer_keys(&config, key),
+        Task::Openapi => unreachable!("printed above, without any setting"),
+    }
+}
+
+fn serve(config: Config) -> Result<(), Failure> {
+    actix_web::rt::System::new().block_on(async {
+        let app = App::build(config)?;
+        let address = app.address();
+        log::info!("serving http://{address}, documentation at http://{address}/docs/");
+        if let Some(address) = app.metrics_address() {
+            log::info!("metrics at http://{address}/metrics");
+        }
+        if let Some(key) = app.demo_key() {
+            print_first_steps(address, key);
+        }
+        app.run().await?;
+        log::info!("stopped");
+        Ok(())
+    })
+}
+
+/// Shown once, on standard output: the demo key is not stored anywhere.
+fn print_first_steps(address: std::net::SocketAddr, key: &str) {
+    println!(
+        "\nTenant 'demo', client 'shop'. This API key is shown once:\n\n  {key}\n\n\
+         A first order, ready to paste; send it twice:\n\n\
+         curl -i http://{address}/v1/orders \\\n  \
+         -H 'Authorization: Bearer {key}' \\\n  \
+         -H 'Idempotency-Key: {intent}' \\\n  \
+         -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"customerId\":\"cus_123\",\"items\":[{{\"sku\":\"ABC\",\"qty\":2}}],\"currency\":\"EUR\"}}'\n",
+        intent = uuid::Uuid::new_v4(),
+    );
+}
+
+fn administer_keys(config: &Config, key: Key) -> Result<(), Failure> {
+    db::migrate(&config.database)?;
+    let mut db = Db::open(&config.database)?;
+    match key {
+        Key::Add { tenant, client, scopes } => {
+            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).collect();
+            println!("{}", api_key::issue(&mut db, &tenant, &client, &scopes)?);
+        }
+        Key::List => {
+            for key in api_key::list(&mut db)? {
+                let revoked =
+                    key.revoked_at.map_or_else(|| "valid".to_owned(), |at| format!("revoked {}", db::rfc3339(at)));
+                let (id, tenant, client, scopes) = (key.key_id, key.tenant_id, key.client_id, key.scopes);
+                println!(
+                    "{id}\t{tenant}\t{client}\t{scopes}\t{issued}\t{revoked}",
+                    issued = db::rfc3339(key.created_at)
+                );
+            }
+        }
+        Key::Revoke { key_id } => api_key::revoke(&mut db, &key_id)?,
+    }
+    Ok(())
+}

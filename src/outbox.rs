@@ -1,1 +1,59 @@
-//! (stub)
+//! Messages to the ERP, written in the transaction of the command that caused them. What is not committed is never sent.
+
+use diesel::prelude::*;
+
+use crate::db::tables::outbox;
+use crate::db::{self, Db, Fault};
+use crate::on_db;
+
+/// A message that has to reach the ERP. Its payload is written once, so that every attempt sends the same bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The tenant whose ERP it is for.
+    pub tenant_id: &'a str,
+    /// The operation that goes on with it. An operation has at most one message of a kind.
+    pub operation_id: &'a str,
+    /// What it tells: `order.created`.
+    pub kind: &'a str,
+    /// The order that it is about.
+    pub order_id: &'a str,
+    /// The version of the order that it tells of. Messages of one order are delivered in this order.
+    pub position: i64,
+    /// The JSON text that is sent.
+    pub payload: &'a str,
+}
+
+#[derive(Insertable)]
+#[diesel(table_name = outbox)]
+struct NewMessage<'a> {
+    tenant_id: &'a str,
+    message_id: &'a str,
+    operation_id: &'a str,
+    kind: &'a str,
+    order_id: &'a str,
+    position: i64,
+    state: &'a str,
+    payload: &'a str,
+    created_at: db::Instant,
+}
+
+/// Appends a message, inside the caller's transaction.
+///
+/// # Errors
+/// A [`Fault`] of the insert.
+pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<(), Fault> {
+    let message_id = format!("msg_{}", uuid::Uuid::now_v7().simple());
+    let row = NewMessage {
+        tenant_id: message.tenant_id,
+        message_id: &message_id,
+        operation_id: message.operation_id,
+        kind: message.kind,
+        order_id: message.order_id,
+        position: message.position,
+        state: "waiting",
+        payload: message.payload,
+        created_at: now,
+    };
+    on_db!(db, conn => diesel::insert_into(outbox::table).values(&row).execute(conn))?;
+    Ok(())
+}

@@ -81,6 +81,9 @@ catalogue! {
     MalformedRequest: 400, No, NotRecorded,
         "The request cannot be read",
         "Correct what 'detail' names and send it again; the key is still free.";
+    InvalidParameter: 400, No, NotRecorded,
+        "A query parameter is not valid",
+        "Correct every parameter listed in 'details'.";
     NotAcceptable: 406, No, NotRecorded,
         "No representation fits the Accept header",
         "Accept application/json (problems are application/problem+json), or leave the header out.";
@@ -186,7 +189,14 @@ impl Problem {
     /// A problem of `code`; `detail` says what is wrong with this very request.
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
-        Problem { code, detail: detail.into(), details: Vec::new(), order_id: None, links: Links::default(), after_seconds: None }
+        Problem {
+            code,
+            detail: detail.into(),
+            details: Vec::new(),
+            order_id: None,
+            links: Links::default(),
+            after_seconds: None,
+        }
     }
 
     /// The refusal of a body that is not valid, with all its faults.

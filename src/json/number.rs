@@ -16,7 +16,10 @@ pub enum NumberError {
     )]
     Grammar,
     /// Written out without an exponent it would need more than [`Number::MAX_DIGITS`] digits.
-    #[error("this number needs more than {} digits when written out; send a shorter number, or text", Number::MAX_DIGITS)]
+    #[error(
+        "this number needs more than {} digits when written out; send a shorter number, or text",
+        Number::MAX_DIGITS
+    )]
     TooManyDigits,
 }
 

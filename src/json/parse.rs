@@ -189,10 +189,8 @@ impl<'a> Parser<'a> {
 
     fn number(&mut self) -> Result<Json, Malformed> {
         let rest = &self.text[self.at..];
-        let length = rest
-            .bytes()
-            .take_while(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
-            .count();
+        let length =
+            rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')).count();
         let number = Number::from_literal(&rest[..length]).map_err(|error| self.malformed(error.to_string()))?;
         self.at += length;
         Ok(Json::Number(number))

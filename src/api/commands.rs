@@ -1,0 +1,206 @@
+//! The edge of every command: the checks before the claim, in the order of the contract, then the spine, then the answer.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue, HttpDate, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use serde::Serialize;
+
+use super::access::RequestNotes;
+use super::answer::ProblemError;
+use super::caller::Caller;
+use super::fault::problem_of;
+use super::trace::TraceId;
+use super::{State, body, prefer};
+use crate::command::fingerprint::{Fingerprint, Intent};
+use crate::command::gate::NoTurn;
+use crate::command::key::IdempotencyKey;
+use crate::command::reply::operation_path;
+use crate::command::{self, Answer, Call, Command, Recorded, claim};
+use crate::db;
+use crate::json::{self, Json};
+use crate::metrics::Outcome;
+use crate::problem::{Code, Kept, Links, Problem};
+
+/// Handles one request of command `C`.
+///
+/// # Errors
+/// Every answer that is a problem and was not recorded.
+pub async fn handle<C: Command + Clone>(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+    caller: Caller,
+) -> Result<HttpResponse, ProblemError> {
+    let notes = RequestNotes::of(&request);
+    notes.command(C::SPEC.name);
+    let mut key = None;
+    let answered = carry_out::<C>(&request, payload, &state, &caller, &mut key).await;
+    if let Some(outcome) = outcome_of(&answered) {
+        notes.outcome(outcome);
+    }
+    let idempotency_key = key.as_ref().map(|key: &IdempotencyKey| key.as_str().to_owned());
+    answered
+        .and_then(|answered| respond(answered, key.as_ref().map(IdempotencyKey::as_str)))
+        .map_err(|problem| ProblemError { problem, idempotency_key })
+}
+
+/// An answer of the spine, and the operation that it is about.
+struct Answered {
+    answer: Answer,
+    operation_id: String,
+}
+
+/// The checks in the order of the contract, the first that fails answers: 401 (the [`Caller`] exists), 403, the key, 415 and
+/// 413, the malformed body, and then the claim.
+async fn carry_out<C: Command + Clone>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    state: &State,
+    caller: &Caller,
+    found_key: &mut Option<IdempotencyKey>,
+) -> Result<Answered, Problem> {
+    let patience = prefer::wait(request.headers()).unwrap_or(state.config.wait_limit).min(state.config.wait_limit);
+    let arrived = Instant::now();
+    let deadline = arrived + patience;
+    caller.require(C::SPEC.scope)?;
+    let key = key_of(request)?;
+    *found_key = Some(key.clone());
+    let bytes = body::read(request, payload, state.config.max_body, state.config.body_timeout).await?;
+    let body = parse_body::<C>(&bytes)?;
+    let intent = Intent {
+        method: C::SPEC.method.as_str(),
+        route: C::SPEC.route,
+        parameters: path_params(request).await?,
+        if_match: header_text(request, IF_MATCH),
+        if_none_match: header_text(request, IF_NONE_MATCH),
+        table: C::SPEC.body,
+        body,
+    };
+    let command = C::parse(&intent);
+    if let Err(problem) = &command
+        && problem.code.entry().kept == Kept::NotRecorded
+    {
+        return Err(problem.clone());
+    }
+    let (tenant_id, client_id) = (&caller.0.tenant_id, &caller.0.client_id);
+    let operation_id = claim::operation_id(tenant_id, client_id, C::SPEC.name, key.as_str());
+    let turn = match state.gate.enter(&operation_id, deadline).await {
+        Ok(turn) => turn,
+        Err(NoTurn::AtWork) => return Ok(Answered { answer: Answer::InProgress, operation_id }),
+        Err(NoTurn::Unknown) => {
+            return Err(Problem::unavailable("A request with the same key waits for the database.", 1));
+        }
+    };
+    let call = Call {
+        tenant_id: tenant_id.clone(),
+        client_id: client_id.clone(),
+        command: C::SPEC.name,
+        key,
+        operation_id: operation_id.clone(),
+        fingerprint: Fingerprint::of(&intent),
+        intent,
+        trace_id: TraceId::of(request).as_str().to_owned(),
+        deadline: arrived + patience.saturating_sub((patience / 10).min(HEAD_START)),
+        turn,
+        retention: state.retention,
+    };
+    let answer = state.pools.writes.run(move |db| command::run_patiently(db, &call, &command)).await;
+    answer.map(|answer| Answered { answer, operation_id }).map_err(|fault| problem_of(request, &fault))
+}
+
+/// The one of the rivals that asks the database hears a moment before the others' patience ends that the key is at work, so
+/// that they can be told.
+const HEAD_START: Duration = Duration::from_millis(100);
+
+fn key_of(request: &HttpRequest) -> Result<IdempotencyKey, Problem> {
+    let values: Vec<&[u8]> = request.headers().get_all("idempotency-key").map(HeaderValue::as_bytes).collect();
+    IdempotencyKey::from_headers(&values)
+}
+
+fn parse_body<C: Command>(bytes: &[u8]) -> Result<Json, Problem> {
+    if C::SPEC.body_may_be_empty && bytes.is_empty() {
+        return Ok(Json::Object(Vec::new()));
+    }
+    json::parse(bytes).map_err(|malformed| Problem::new(Code::MalformedRequest, malformed.to_string()))
+}
+
+/// The decoded parameters of the path.
+async fn path_params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
+    let params = web::Path::<BTreeMap<String, String>>::extract(request).await;
+    params
+        .map(|params| params.into_inner().into_iter().collect())
+        .map_err(|_| Problem::new(Code::MalformedRequest, "The path holds percent-escapes that are not UTF-8."))
+}
+
+/// A header as it was sent, several lines of it joined (RFC 9110, section 5.3).
+fn header_text(request: &HttpRequest, name: HeaderName) -> Option<String> {
+    let lines: Vec<_> =
+        request.headers().get_all(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+/// How the log and the metrics name what became of a command; nothing for requests that never reached the claim.
+fn outcome_of(result: &Result<Answered, Problem>) -> Option<Outcome> {
+    match result {
+        Ok(answered) => Some(match &answered.answer {
+            Answer::First { refused: false, .. } => Outcome::Executed,
+            Answer::First { refused: true, .. } => Outcome::Refused,
+            Answer::Replay { .. } => Outcome::Replayed,
+            Answer::Conflict(_) => Outcome::Conflict,
+            Answer::Expired(_) => Outcome::Expired,
+            Answer::InProgress => Outcome::InProgress,
+        }),
+        Err(problem) => (problem.status() >= 500).then_some(Outcome::Fault),
+    }
+}
+
+fn respond(answered: Answered, key: Option<&str>) -> Result<HttpResponse, Problem> {
+    match answered.answer {
+        Answer::First { recorded, expires, .. } => Ok(recorded_response(recorded, key, expires, false)),
+        Answer::Replay { recorded, expires } => Ok(recorded_response(recorded, key, expires, true)),
+        Answer::Conflict(problem) | Answer::Expired(problem) => Err(*problem),
+        Answer::InProgress => Ok(in_progress(&answered.operation_id, key)),
+    }
+}
+
+fn recorded_response(recorded: Recorded, key: Option<&str>, expires: db::Instant, replayed: bool) -> HttpResponse {
+    let status = StatusCode::from_u16(recorded.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = HttpResponse::build(status);
+    response.content_type(recorded.content_type);
+    if let Some(location) = recorded.location {
+        response.insert_header((LOCATION, location));
+    }
+    if let Some(key) = key {
+        response.insert_header(("Idempotency-Key", key));
+    }
+    response.insert_header(("Idempotent-Replayed", if replayed { "true" } else { "false" }));
+    response.insert_header(("Idempotency-Expires", HttpDate::from(SystemTime::from(expires.and_utc()))));
+    response.body(recorded.body)
+}
+
+/// 202: the key is at work, and stayed so past the wait limit.
+fn in_progress(operation_id: &str, key: Option<&str>) -> HttpResponse {
+    let mut response = HttpResponse::Accepted();
+    if let Some(key) = key {
+        response.insert_header(("Idempotency-Key", key));
+    }
+    response.insert_header((RETRY_AFTER, RETRY_AFTER_SECONDS)).json(InProgress {
+        status: "processing",
+        operation_id,
+        links: Links::default().with("operation", operation_path(operation_id)),
+    })
+}
+
+/// A command takes milliseconds; a rival that is still at work after the wait limit is worth a look every second.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InProgress<'a> {
+    status: &'static str,
+    operation_id: &'a str,
+    links: Links,
+}

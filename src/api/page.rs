@@ -1,0 +1,142 @@
+//! Cursor pages, newest first: the query parameters of a list, and the cursor that marks where the next page begins.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, web};
+use chrono::{DateTime, NaiveDateTime};
+
+use crate::db;
+use crate::problem::{Code, Problem};
+use crate::schema::Fault;
+
+/// Entries on a page when the client does not say.
+const DEFAULT_LIMIT: i64 = 20;
+
+/// The most entries on a page.
+const MAX_LIMIT: i64 = 100;
+
+/// The query of a list, with what is wrong in it.
+#[derive(Debug)]
+pub struct Query {
+    values: BTreeMap<String, String>,
+    faults: Vec<Fault>,
+}
+
+/// Where the next page begins: behind the entry that was created at this moment and has this id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// When the last entry of the page before was created.
+    pub created_at: db::Instant,
+    /// Its id.
+    pub id: String,
+}
+
+impl Query {
+    /// Reads the query of `request`, which may hold the parameters named in `known`, each once.
+    #[must_use]
+    pub fn read(request: &HttpRequest, known: &[&str]) -> Query {
+        let mut query = Query { values: BTreeMap::new(), faults: Vec::new() };
+        let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(request.query_string()) else {
+            query.fault("", "Malformed", "The query is not a list of name=value.");
+            return query;
+        };
+        for (name, value) in pairs.into_inner() {
+            if !known.contains(&name.as_str()) {
+                query.fault("", "UnknownParameter", &format!("The parameters are {}.", known.join(", ")));
+            } else if query.values.insert(name.clone(), value).is_some() {
+                query.fault(&name, "Repeated", "Send the parameter once.");
+            }
+        }
+        query
+    }
+
+    /// The text of a parameter.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.values.get(name).cloned()
+    }
+
+    /// A parameter that is one of a few words.
+    pub fn one_of(&mut self, name: &str, words: &[&str]) -> Option<String> {
+        let value = self.text(name)?;
+        if words.contains(&value.as_str()) {
+            return Some(value);
+        }
+        self.fault(name, "NotOneOf", &format!("Use one of {}.", words.join(", ")));
+        None
+    }
+
+    /// A parameter that is an RFC 3339 instant with offset.
+    pub fn instant(&mut self, name: &str) -> Option<db::Instant> {
+        // A plus sign that was not escaped arrives as a blank.
+        let value = self.text(name)?.replace(' ', "+");
+        let instant = DateTime::parse_from_rfc3339(&value).ok();
+        if instant.is_none() {
+            self.fault(name, "NotAnInstant", "Use RFC 3339 with an offset, such as 2026-03-02T08:15:31Z.");
+        }
+        instant.map(|instant| instant.naive_utc())
+    }
+
+    /// How many entries the page may have.
+    pub fn limit(&mut self) -> i64 {
+        let Some(value) = self.text("limit") else { return DEFAULT_LIMIT };
+        match value.parse() {
+            Ok(limit) if (1..=MAX_LIMIT).contains(&limit) => limit,
+            _ => {
+                self.fault("limit", "OutOfRange", &format!("Use a whole number from 1 to {MAX_LIMIT}."));
+                DEFAULT_LIMIT
+            }
+        }
+    }
+
+    /// Where the page begins.
+    pub fn cursor(&mut self) -> Option<Cursor> {
+        let cursor = Cursor::decode(&self.text("cursor")?);
+        if cursor.is_none() {
+            self.fault("cursor", "NotACursor", "Use the nextCursor of the page before, unchanged.");
+        }
+        cursor
+    }
+
+    /// All is read: refuses the request when anything was wrong.
+    ///
+    /// # Errors
+    /// 400 `InvalidParameter` with every fault.
+    pub fn finish(self) -> Result<(), Problem> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let detail = "The query has faults; 'details' names each parameter.";
+        Err(Problem { details: self.faults, ..Problem::new(Code::InvalidParameter, detail) })
+    }
+
+    fn fault(&mut self, name: &str, code: &'static str, message: &str) {
+        let pointer = if name.is_empty() { String::new() } else { format!("/{name}") };
+        self.faults.push(Fault { pointer, code, message: message.to_owned() });
+    }
+}
+
+impl Cursor {
+    /// The cursor as clients see it: opaque, and safe in a URL.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        hex::encode(format!("{} {}", self.created_at.and_utc().timestamp_micros(), self.id))
+    }
+
+    fn decode(text: &str) -> Option<Cursor> {
+        let text = String::from_utf8(hex::decode(text).ok()?).ok()?;
+        let (micros, id) = text.split_once(' ')?;
+        let created_at: NaiveDateTime = DateTime::from_timestamp_micros(micros.parse().ok()?)?.naive_utc();
+        Some(Cursor { created_at, id: id.to_owned() })
+    }
+}
+
+/// Cuts a list that was read with one entry too many to `limit`, and tells the cursor of the next page.
+pub fn cut<T>(entries: &mut Vec<T>, limit: i64, cursor: impl Fn(&T) -> Cursor) -> Option<String> {
+    let limit = usize::try_from(limit).unwrap_or_default();
+    if entries.len() <= limit {
+        return None;
+    }
+    entries.truncate(limit);
+    entries.last().map(|last| cursor(last).encode())
+}

@@ -1,0 +1,72 @@
+//! The one table of settings: name, default, what is allowed and what it means. `.env.example` is compared with it.
+
+/// One setting of the service, as it is documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name of the variable.
+    pub name: &'static str,
+    /// The text that holds when the variable is not set.
+    pub default: &'static str,
+    /// What is allowed, in words; ends the message about a bad value.
+    pub allowed: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+}
+
+macro_rules! settings {
+    ($($ident:ident = $name:literal, $default:literal, $allowed:literal, $meaning:literal;)*) => {
+        $(#[doc = $meaning] pub(super) const $ident: Setting =
+            Setting { name: $name, default: $default, allowed: $allowed, meaning: $meaning };)*
+
+        /// Every setting, in the order of `.env.example`.
+        pub const SETTINGS: &[Setting] = &[$($ident),*];
+    };
+}
+
+settings! {
+    DATABASE_URL = "DATABASE_URL", "sqlite://data/orders.db",
+        "sqlite://<path of a file> or postgres://<user>:<password>@<host>:<port>/<database>",
+        "Where the orders are kept.";
+    POOL_SIZE = "ORDERS_POOL_SIZE", "8",
+        "a whole number from 1 to 256",
+        "Database connections of this process.";
+    POOL_TIMEOUT = "ORDERS_POOL_TIMEOUT", "5s",
+        "a duration from 10ms to 60s",
+        "How long a request waits for a connection before it is answered with 503.";
+    BIND = "ORDERS_BIND", "127.0.0.1:8080",
+        "an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080",
+        "The address on which the API listens; port 0 takes any free port.";
+    METRICS_BIND = "ORDERS_METRICS_BIND", "127.0.0.1:9464",
+        "an IP address and a port, such as 127.0.0.1:9464, or nothing for no metrics",
+        "The address on which /metrics listens.";
+    WORKERS = "ORDERS_WORKERS", "auto",
+        "a whole number from 1 to 256, or auto for one thread a core",
+        "HTTP worker threads.";
+    MAX_BODY = "ORDERS_MAX_BODY", "1048576",
+        "a whole number of bytes from 1024 (1 KiB) to 16777216 (16 MiB)",
+        "The largest request body.";
+    BODY_TIMEOUT = "ORDERS_BODY_TIMEOUT", "10s",
+        "a duration from 100ms to 5m",
+        "How long a whole request body may take to arrive before it is answered with 408.";
+    CORS_ORIGINS = "ORDERS_CORS_ORIGINS", "*",
+        "*, or origins such as https://shop.example separated by commas, or nothing for none",
+        "The web pages that may call the API from a browser.";
+    DRAIN = "ORDERS_DRAIN", "30s",
+        "a duration from 0s to 10m",
+        "How long a stop waits for the requests in flight.";
+    WAIT_LIMIT = "ORDERS_WAIT_LIMIT", "5s",
+        "a duration from 0s to 60s",
+        "How long a request waits while its key is at work, before it is answered with 202.";
+    REPLAY_WINDOW = "ORDERS_REPLAY_WINDOW", "7d",
+        "a duration from 1m to 3650d",
+        "How long a recorded answer is replayed, from the moment its operation became final.";
+    KEY_MEMORY = "ORDERS_KEY_MEMORY", "400d",
+        "a duration from ORDERS_REPLAY_WINDOW to 36500d",
+        "How long a key is remembered and refused as spent, from the same moment.";
+    DEMO = "ORDERS_DEMO", "auto",
+        "on, off, or auto for on with SQLite and off with PostgreSQL",
+        "Whether the first start on an empty database makes the demo tenant.";
+    RUST_LOG = "RUST_LOG", "info",
+        "a level (error, warn, info, debug, trace, off) or a list such as info,order_service=debug",
+        "What is logged.";
+}

@@ -1,0 +1,118 @@
+//! The tables as Diesel sees them, in the types that both databases share. The migrations are the truth; a test compares.
+
+#![allow(missing_docs, reason = "the columns are explained in the migrations")]
+
+diesel::table! {
+    tenants (tenant_id) {
+        tenant_id -> Text,
+        created_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    clients (tenant_id, client_id) {
+        tenant_id -> Text,
+        client_id -> Text,
+        created_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    api_keys (key_hash) {
+        key_hash -> Text,
+        key_id -> Text,
+        tenant_id -> Text,
+        client_id -> Text,
+        scopes -> Text,
+        created_at -> Timestamp,
+        revoked_at -> Nullable<Timestamp>,
+    }
+}
+
+diesel::table! {
+    claims (tenant_id, client_id, command, idempotency_key) {
+        tenant_id -> Text,
+        client_id -> Text,
+        command -> Text,
+        idempotency_key -> Text,
+        fingerprint -> Text,
+        operation_id -> Text,
+        created_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    operations (tenant_id, operation_id) {
+        tenant_id -> Text,
+        operation_id -> Text,
+        client_id -> Text,
+        command -> Text,
+        idempotency_key -> Text,
+        status -> Text,
+        error -> Nullable<Text>,
+        order_id -> Nullable<Text>,
+        resource -> Nullable<Text>,
+        reply_status -> Integer,
+        reply_content_type -> Text,
+        reply_location -> Nullable<Text>,
+        reply_body -> Nullable<Text>,
+        member_digests -> Nullable<Text>,
+        trace_id -> Text,
+        created_at -> Timestamp,
+        updated_at -> Timestamp,
+        completed_at -> Nullable<Timestamp>,
+        replay_until -> Nullable<Timestamp>,
+        remember_until -> Nullable<Timestamp>,
+    }
+}
+
+diesel::table! {
+    orders (tenant_id, order_id) {
+        tenant_id -> Text,
+        order_id -> Text,
+        client_id -> Text,
+        operation_id -> Text,
+        channel -> Text,
+        external_order_id -> Nullable<Text>,
+        customer_id -> Nullable<Text>,
+        currency -> Text,
+        status -> Text,
+        reference -> Text,
+        erp_reference -> Nullable<Text>,
+        paid_amount -> Text,
+        document -> Text,
+        version -> BigInt,
+        created_at -> Timestamp,
+        updated_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    order_lines (tenant_id, order_id, line_no) {
+        tenant_id -> Text,
+        order_id -> Text,
+        line_no -> Integer,
+        kind -> Text,
+        sku -> Nullable<Text>,
+        qty -> Text,
+        document -> Text,
+    }
+}
+
+diesel::table! {
+    outbox (tenant_id, message_id) {
+        tenant_id -> Text,
+        message_id -> Text,
+        operation_id -> Text,
+        kind -> Text,
+        order_id -> Text,
+        position -> BigInt,
+        state -> Text,
+        payload -> Text,
+        created_at -> Timestamp,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(tenants, clients, api_keys);
+diesel::allow_tables_to_appear_in_same_query!(claims, operations);
+diesel::allow_tables_to_appear_in_same_query!(orders, order_lines, outbox);
