@@ -254,6 +254,9 @@ impl Problem {
 
     /// The JSON document that is sent, and recorded when the problem is a refusal. `trace_id` is the trace of the request
     /// that met the problem first; `idempotency_key` is the key it came with, if it had a valid one.
+    ///
+    /// # Panics
+    /// Never: a problem holds only text, numbers and lists.
     #[must_use]
     pub fn body(&self, trace_id: &str, idempotency_key: Option<&str>) -> String {
         let entry = self.code.entry();
