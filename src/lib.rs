@@ -12,6 +12,8 @@ pub mod api;
 
 pub mod command;
 
+pub mod stock;
+
 pub mod outbox;
 
 pub mod order;

@@ -13,6 +13,7 @@ const HEIGHTS: &[(&str, u8)] = &[
     ("command", 6),
     ("erp", 6),
     ("outbox", 5),
+    ("stock", 5),
     ("api_key", 4),
     ("db", 3),
     ("config", 2),
@@ -28,7 +29,7 @@ const HEIGHTS: &[(&str, u8)] = &[
 const VALUE: u8 = 1;
 
 const EDGE: &[&str] = &["main", "app", "api"];
-const STORAGE: &[&str] = &["db", "api_key", "outbox", "command", "relay", "retention"];
+const STORAGE: &[&str] = &["db", "api_key", "outbox", "stock", "command", "relay", "retention"];
 
 /// Crates by the beginning of their name, and the rooms they stay in.
 const CRATES: &[(&str, &[&str])] = &[
