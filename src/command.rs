@@ -12,9 +12,13 @@ use crate::schema::{self, Fault as BodyFault};
 
 pub mod claim;
 pub mod create_order;
+pub mod create_reservation;
 pub mod fingerprint;
 pub mod gate;
 pub mod key;
+pub mod order_row;
+pub mod put_stock;
+pub mod release_reservation;
 pub mod reply;
 
 use claim::Claim;
@@ -25,6 +29,9 @@ pub use reply::{Answer, Done, Recorded, Stop};
 /// Calls `visitor` for every command of the service. A new command is its file and its line here.
 pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
+    visitor.visit::<put_stock::PutStock>();
+    visitor.visit::<create_reservation::CreateReservation>();
+    visitor.visit::<release_reservation::ReleaseReservation>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.
