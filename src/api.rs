@@ -22,7 +22,10 @@ pub mod health;
 pub mod operations;
 pub mod orders;
 pub mod page;
+pub mod path;
 pub mod prefer;
+pub mod reservations;
+pub mod stock;
 pub mod trace;
 
 /// What every handler works with.
@@ -44,6 +47,8 @@ pub fn configure(service: &mut web::ServiceConfig) {
     visit_commands(&mut routes);
     routes.read("/v1/orders", || web::route().to(orders::list));
     routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
+    routes.read("/v1/stock/{sku}", || web::route().to(stock::get));
+    routes.read("/v1/reservations/{reservationId}", || web::route().to(reservations::get));
     routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
     routes.read("/healthz", || web::route().to(health::alive));
     routes.read("/readyz", || web::route().to(health::ready));
