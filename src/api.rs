@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::db::Pools;
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
+use watch::Watch;
 
 pub mod access;
 pub mod answer;
@@ -27,6 +28,8 @@ pub mod prefer;
 pub mod reservations;
 pub mod stock;
 pub mod trace;
+pub mod unread;
+pub mod watch;
 
 /// What every handler works with.
 #[allow(missing_debug_implementations, reason = "the pools have no Debug")]
@@ -37,6 +40,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// The clients that wait for an operation to change.
+    pub watch: Watch,
     /// The two windows of a key.
     pub retention: Retention,
 }
@@ -49,6 +54,7 @@ pub fn configure(service: &mut web::ServiceConfig) {
     routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
     routes.read("/v1/stock/{sku}", || web::route().to(stock::get));
     routes.read("/v1/reservations/{reservationId}", || web::route().to(reservations::get));
+    routes.read("/v1/operations", || web::route().to(operations::list));
     routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
     routes.read("/healthz", || web::route().to(health::alive));
     routes.read("/readyz", || web::route().to(health::ready));

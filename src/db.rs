@@ -65,9 +65,6 @@ macro_rules! locked_on_db {
     };
 }
 
-/// How long a command waits for the rows of other commands: they too are transactions of milliseconds.
-const ROW_LOCK_WAIT: Duration = Duration::from_secs(5);
-
 /// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -142,6 +139,20 @@ impl Db {
         result
     }
 
+    /// Changes how long the following statements of the transaction wait for a lock. A transaction begins with the patience
+    /// for its key, which a client may choose to be nothing; rows that a command shares with others are no matter of that.
+    ///
+    /// # Errors
+    /// A [`Fault`] of the statement.
+    pub fn wait_for_locks(&mut self, lock_wait: Duration) -> Result<(), Fault> {
+        match self {
+            Db::Postgres(conn) => conn.batch_execute(&format!("SET LOCAL lock_timeout = {}", lock_wait.as_millis()))?,
+            // The transaction holds the one write lock already.
+            Db::Sqlite(_) => {}
+        }
+        Ok(())
+    }
+
     /// Runs `work`, which only reads, on one unchanging view of the database.
     ///
     /// # Errors
@@ -172,22 +183,6 @@ impl Db {
                 Err(error)
             }
         }
-    }
-
-    /// From here on the transaction waits for rows that other commands have locked. Until now its limit was the patience for
-    /// the key, which a client may set to nothing; a lock elsewhere must not become a 503 for that.
-    ///
-    /// # Errors
-    /// A [`Fault`] of the statement.
-    pub fn wait_for_rows(&mut self) -> Result<(), Fault> {
-        match self {
-            Db::Postgres(conn) => {
-                conn.batch_execute(&format!("SET LOCAL lock_timeout = {}", ROW_LOCK_WAIT.as_millis()))?;
-            }
-            // The one writer waits for nobody once its transaction has begun.
-            Db::Sqlite(_) => {}
-        }
-        Ok(())
     }
 
     fn finish<T>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, Fault>) -> Result<T, Fault> {

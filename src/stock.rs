@@ -5,6 +5,7 @@
 //! order of their bytes, and reads the sum afterwards; so two rivals for the last piece come one after the other.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use diesel::dsl::sql;
 use diesel::prelude::*;
@@ -21,6 +22,10 @@ pub use quantity::{ASKED, ON_HAND, Quantity};
 
 /// The longest SKU, in characters.
 pub const MAX_SKU: usize = 255;
+
+/// How long a command waits for a rival that changes the same stock. Unlike the wait for a key it is not the client's to choose:
+/// a rival holds the row of a SKU for milliseconds.
+pub const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is of one SKU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use actix_web::{FromRequest, HttpRequest, web};
 use percent_encoding::percent_decode_str;
 
-use crate::command::PathParams;
 use crate::problem::{Code, Problem};
 
 /// The decoded parameters of the path.
@@ -13,7 +12,7 @@ use crate::problem::{Code, Problem};
 /// # Errors
 /// 400 `MalformedRequest` for percent-escapes that are not UTF-8, in which the router would see the same replacement
 /// character for different bytes, and for U+0000, which no text of the database can hold.
-pub async fn params(request: &HttpRequest) -> Result<PathParams, Problem> {
+pub async fn params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
     let path = percent_decode_str(request.uri().path())
         .decode_utf8()
         .map_err(|_| malformed("The path holds percent-escapes that are not UTF-8."))?;

@@ -1,6 +1,7 @@
 //! `reservations.create`: stock is put aside, all lines or none, for an order or for a cart, for good or until a moment.
 
-use super::{Command, Done, Method, PathParams, Spec, Stop, Success, Tx, order_row};
+use super::fingerprint::Intent;
+use super::{Command, Done, Method, Spec, Stop, Success, Tx, order_rows};
 use crate::db;
 use crate::json::Json;
 use crate::problem::{Code, Problem};
@@ -84,12 +85,12 @@ impl Command for CreateReservation {
         refusals: &[Code::InsufficientStock, Code::OrderNotFound, Code::OrderClosed],
     };
 
-    fn parse(_path: &PathParams, body: &Json) -> Result<CreateReservation, Vec<BodyFault>> {
-        let faults = RESERVATION.faults(body);
+    fn parse(asked: &Intent) -> Result<CreateReservation, Problem> {
+        let faults = RESERVATION.faults(&asked.body);
         if !faults.is_empty() {
-            return Err(faults);
+            return Err(Problem::invalid(faults));
         }
-        let document = RESERVATION.complete(body);
+        let document = RESERVATION.complete(&asked.body);
         let items = document.get("items").and_then(Json::as_array).unwrap_or_default();
         Ok(CreateReservation {
             lines: items.iter().filter_map(line).collect(),
@@ -102,11 +103,11 @@ impl Command for CreateReservation {
         if self.expires_at.is_some_and(|moment| moment <= tx.now) {
             return Err(not_in_the_future().into());
         }
-        tx.db.wait_for_rows()?;
         // The order before the stock: every command that locks both does it in this order.
         if let Some(order_id) = &self.order_id {
             require_open(tx, order_id)?;
         }
+        tx.db.wait_for_locks(stock::LOCK_WAIT)?;
         let reservation_id = format!("rsv_{}", uuid::Uuid::now_v7().simple());
         let wanted = Wanted {
             tenant_id: &tx.call.tenant_id,
@@ -155,12 +156,12 @@ fn not_in_the_future() -> Problem {
 
 /// An order that is being cancelled takes nothing more: its cancel has already given back what was reserved for it.
 fn require_open(tx: &mut Tx<'_>, order_id: &str) -> Result<(), Stop> {
-    let order = order_row::lock(tx, order_id)?;
+    let order = order_rows::lock_existing(tx, order_id)?;
     match order.status.as_str() {
         "accepted" | "confirmed" => Ok(()),
         status => {
             let detail = format!("The order is {status}; nothing can be reserved for it.");
-            Err(order.refusal(Code::OrderClosed, detail).into())
+            Err(Problem::about_order(Code::OrderClosed, detail, &order.order_id).into())
         }
     }
 }

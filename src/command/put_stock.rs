@@ -2,8 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{Command, Done, Method, PathParams, Spec, Stop, Success, Tx};
-use crate::json::Json;
+use super::fingerprint::Intent;
+use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::problem::{Code, Links, Problem};
 use crate::schema::{Fault as BodyFault, Kind, Member, Object, code};
 use crate::stock::{self, MAX_SKU, Put, Quantity};
@@ -53,9 +53,9 @@ impl Command for PutStock {
         refusals: &[Code::StockBelowReserved],
     };
 
-    fn parse(path: &PathParams, body: &Json) -> Result<PutStock, Vec<BodyFault>> {
-        let sku = path.iter().find(|(name, _)| name == "sku").map(|(_, sku)| sku.as_str()).unwrap_or_default();
-        let mut faults = STOCK.faults(body);
+    fn parse(asked: &Intent) -> Result<PutStock, Problem> {
+        let sku = asked.parameter("sku");
+        let mut faults = STOCK.faults(&asked.body);
         let length = sku.chars().count();
         if length > MAX_SKU {
             faults.push(BodyFault {
@@ -64,14 +64,14 @@ impl Command for PutStock {
                 message: format!("The SKU in the path has {length} characters; at most {MAX_SKU} are allowed."),
             });
         }
-        match STOCK.complete(body).text("onHand").and_then(Quantity::from_decimal) {
+        match STOCK.complete(&asked.body).text("onHand").and_then(Quantity::from_decimal) {
             Some(on_hand) if faults.is_empty() => Ok(PutStock { sku: sku.to_owned(), on_hand }),
-            _ => Err(faults),
+            _ => Err(Problem::invalid(faults)),
         }
     }
 
     fn execute(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
-        tx.db.wait_for_rows()?;
+        tx.db.wait_for_locks(stock::LOCK_WAIT)?;
         let path = stock_path(&self.sku);
         let status = match stock::put(tx.db, &tx.call.tenant_id, &self.sku, self.on_hand, tx.now)? {
             Put::Created => 201,

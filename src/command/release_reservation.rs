@@ -1,11 +1,12 @@
 //! `reservations.release`: the stock of a reservation is given back, once.
 
 use super::create_reservation::reservation_path;
-use super::{Command, Done, Method, PathParams, Spec, Stop, Success, Tx};
+use super::fingerprint::Intent;
+use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db;
-use crate::json::Json;
 use crate::problem::{Code, Links, Problem};
-use crate::schema::{Fault as BodyFault, Object};
+use crate::schema::Object;
+use crate::stock;
 use crate::stock::reservation::{self, Found, State};
 
 /// The reservation that is to be given back.
@@ -37,17 +38,16 @@ impl Command for ReleaseReservation {
         refusals: &[Code::ReservationNotFound, Code::ReservationAlreadyReleased],
     };
 
-    fn parse(path: &PathParams, body: &Json) -> Result<ReleaseReservation, Vec<BodyFault>> {
-        let faults = NOTHING.faults(body);
+    fn parse(asked: &Intent) -> Result<ReleaseReservation, Problem> {
+        let faults = NOTHING.faults(&asked.body);
         if !faults.is_empty() {
-            return Err(faults);
+            return Err(Problem::invalid(faults));
         }
-        let id = path.iter().find(|(name, _)| name == "reservationId").map(|(_, id)| id.clone());
-        Ok(ReleaseReservation { reservation_id: id.unwrap_or_default() })
+        Ok(ReleaseReservation { reservation_id: asked.parameter("reservationId").to_owned() })
     }
 
     fn execute(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
-        tx.db.wait_for_rows()?;
+        tx.db.wait_for_locks(stock::LOCK_WAIT)?;
         let found = reservation::release(tx.db, &tx.call.tenant_id, &self.reservation_id, tx.now)?;
         let Some(found) = found else {
             return Err(Problem::new(Code::ReservationNotFound, "There is no reservation with this id.").into());
