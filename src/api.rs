@@ -24,6 +24,7 @@ pub mod operations;
 pub mod orders;
 pub mod page;
 pub mod path;
+pub mod payments;
 pub mod prefer;
 pub mod reservations;
 pub mod stock;
@@ -52,6 +53,7 @@ pub fn configure(service: &mut web::ServiceConfig) {
     visit_commands(&mut routes);
     routes.read("/v1/orders", || web::route().to(orders::list));
     routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
+    routes.read("/v1/payments/{paymentId}", || web::route().to(payments::get));
     routes.read("/v1/stock/{sku}", || web::route().to(stock::get));
     routes.read("/v1/reservations/{reservationId}", || web::route().to(reservations::get));
     routes.read("/v1/operations", || web::route().to(operations::list));

@@ -12,6 +12,7 @@ use crate::schema;
 pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod create_payment;
 pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
@@ -35,6 +36,7 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
     visitor.visit::<put_order::PutOrder>();
     visitor.visit::<cancel_order::CancelOrder>();
+    visitor.visit::<create_payment::CreatePayment>();
     visitor.visit::<put_stock::PutStock>();
     visitor.visit::<create_reservation::CreateReservation>();
     visitor.visit::<release_reservation::ReleaseReservation>();

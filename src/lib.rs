@@ -14,6 +14,8 @@ pub mod command;
 
 pub mod stock;
 
+pub mod payment;
+
 pub mod outbox;
 
 pub mod order;

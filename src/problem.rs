@@ -135,6 +135,15 @@ catalogue! {
     OrderClosed: 409, No, Recorded,
         "The order takes nothing more",
         "The order is rejected or cancelled. Follow 'links' to see how it stands.";
+    Overpayment: 409, No, Recorded,
+        "More than the order's total would be paid",
+        "Check the amount; 'detail' says what is open. The answer is recorded: a new try needs a new key.";
+    DuplicatePayment: 409, No, Recorded,
+        "The order has a payment with this reference",
+        "Nothing is left to do: the payment named in 'links' is it. A payment of its own needs a reference of its own.";
+    PaymentNotFound: 404, No, NotRecorded,
+        "There is no such payment",
+        "Check the payment id.";
     SkuNotFound: 404, No, NotRecorded,
         "There is no stock of this SKU",
         "Check the SKU and its percent-encoding. PUT the stock to make it known.";

@@ -194,6 +194,21 @@ pub fn set_status(tx: &mut Tx<'_>, order: &OrderRow, status: &str) -> Result<(),
     Ok(())
 }
 
+/// Sets what has been paid of a locked order, as a new version.
+///
+/// # Errors
+/// A [`Fault`] of the update.
+pub fn set_paid_amount(tx: &mut Tx<'_>, order: &OrderRow, paid_amount: &str) -> Result<(), Fault> {
+    on_db!(&mut *tx.db, conn => diesel::update(orders::table.find((&tx.call.tenant_id, &order.order_id)))
+        .set((
+            orders::paid_amount.eq(paid_amount),
+            orders::version.eq(order.version + 1),
+            orders::updated_at.eq(tx.now),
+        ))
+        .execute(conn))?;
+    Ok(())
+}
+
 /// Puts `order` in the place of a locked one, as a new version that this call's operation hands over.
 ///
 /// # Errors
