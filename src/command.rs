@@ -12,6 +12,8 @@ use crate::schema;
 pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod create_payment;
+pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
 pub mod gate;
@@ -20,6 +22,8 @@ pub mod operation;
 pub mod order_rows;
 pub mod precondition;
 pub mod put_order;
+pub mod put_stock;
+pub mod release_reservation;
 pub mod reply;
 
 use claim::Claim;
@@ -32,6 +36,10 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
     visitor.visit::<put_order::PutOrder>();
     visitor.visit::<cancel_order::CancelOrder>();
+    visitor.visit::<create_payment::CreatePayment>();
+    visitor.visit::<put_stock::PutStock>();
+    visitor.visit::<create_reservation::CreateReservation>();
+    visitor.visit::<release_reservation::ReleaseReservation>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.

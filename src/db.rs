@@ -41,6 +41,30 @@ macro_rules! on_db {
     };
 }
 
+/// Runs a query that locks the rows it reads until the end of the transaction: on PostgreSQL as FOR NO KEY UPDATE, which
+/// rivals wait for and foreign keys do not; on SQLite as it is, because there the whole database has one writer.
+///
+/// The rows are locked in the order of the query, so a query of several rows must have one: two rivals that lock the same
+/// rows in different orders would wait for each other. What depends on the locked rows is read by the next statement;
+/// this one saw the other tables before it began to wait.
+///
+/// `locked_on_db!(db, orders::table.find(id).select(orders::status), (conn, rows) => rows.first::<String>(conn))`
+#[macro_export]
+macro_rules! locked_on_db {
+    ($db:expr, $query:expr, ($conn:ident, $rows:ident) => $body:expr) => {
+        match $db {
+            $crate::db::Db::Postgres($conn) => {
+                let $rows = ::diesel::QueryDsl::for_no_key_update($query);
+                $body
+            }
+            $crate::db::Db::Sqlite($conn) => {
+                let $rows = $query;
+                $body
+            }
+        }
+    };
+}
+
 /// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -275,4 +299,13 @@ fn commit_fault(error: DieselError) -> Fault {
 #[must_use]
 pub fn rfc3339(instant: Instant) -> String {
     instant.and_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// The instant in a text of RFC 3339 in UTC, such as [`in_utc`](crate::schema::in_utc) writes, to the millisecond: as
+/// precise as [`rfc3339`] shows it, and as both databases keep it. `None` for any other text.
+#[must_use]
+pub fn from_rfc3339(text: &str) -> Option<Instant> {
+    use chrono::SubsecRound;
+    let instant = Instant::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.fZ").ok()?;
+    Some(instant.trunc_subsecs(3))
 }

@@ -12,6 +12,10 @@ pub mod api;
 
 pub mod command;
 
+pub mod stock;
+
+pub mod payment;
+
 pub mod outbox;
 
 pub mod order;

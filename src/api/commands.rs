@@ -1,11 +1,10 @@
 //! The edge of every command: the checks before the claim, in the order of the contract, then the spine, then the answer.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue, HttpDate, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
-use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
 use super::access::RequestNotes;
@@ -13,7 +12,7 @@ use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
 use super::trace::TraceId;
-use super::{State, body, prefer};
+use super::{State, body, path, prefer};
 use crate::command::fingerprint::{Fingerprint, Intent};
 use crate::command::gate::NoTurn;
 use crate::command::key::IdempotencyKey;
@@ -76,7 +75,7 @@ async fn carry_out<C: Command + Clone>(
     let intent = Intent {
         method: C::SPEC.method.as_str(),
         route: C::SPEC.route,
-        parameters: path_params(request).await?,
+        parameters: path::params(request).await?,
         if_match: header_text(request, IF_MATCH),
         if_none_match: header_text(request, IF_NONE_MATCH),
         table: C::SPEC.body,
@@ -130,14 +129,6 @@ fn parse_body<C: Command>(bytes: &[u8]) -> Result<Json, Problem> {
         return Ok(Json::Object(Vec::new()));
     }
     json::parse(bytes).map_err(|malformed| Problem::new(Code::MalformedRequest, malformed.to_string()))
-}
-
-/// The decoded parameters of the path.
-async fn path_params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
-    let params = web::Path::<BTreeMap<String, String>>::extract(request).await;
-    params
-        .map(|params| params.into_inner().into_iter().collect())
-        .map_err(|_| Problem::new(Code::MalformedRequest, "The path holds percent-escapes that are not UTF-8."))
 }
 
 /// A header as it was sent, several lines of it joined (RFC 9110, section 5.3).
