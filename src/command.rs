@@ -9,11 +9,17 @@ use crate::db::{self, Db, Fault};
 use crate::problem::{Code, Problem};
 use crate::schema;
 
+pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod difference;
 pub mod fingerprint;
 pub mod gate;
 pub mod key;
+pub mod operation;
+pub mod order_rows;
+pub mod precondition;
+pub mod put_order;
 pub mod reply;
 
 use claim::Claim;
@@ -24,6 +30,8 @@ pub use reply::{Answer, Done, Recorded, Stop};
 /// Calls `visitor` for every command of the service. A new command is its file and its line here.
 pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
+    visitor.visit::<put_order::PutOrder>();
+    visitor.visit::<cancel_order::CancelOrder>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.
@@ -171,6 +179,8 @@ pub struct Call {
     pub intent: Intent,
     /// The fingerprint of the intent, made before the transaction begins.
     pub fingerprint: Fingerprint,
+    /// The keyed digests of the body's members, for a later conflict; made before the transaction begins.
+    pub member_digests: String,
     /// W3C trace id of the request.
     pub trace_id: String,
     /// Until when the database may let the call wait for a rival of its key.
