@@ -4,6 +4,7 @@ mod fingerprint;
 mod harness;
 mod json_input;
 mod order_body;
+mod readme;
 mod settings;
 mod smoke;
 mod tidy;
