@@ -25,6 +25,7 @@ pub mod put_order;
 pub mod put_stock;
 pub mod release_reservation;
 pub mod reply;
+pub mod settlement;
 
 use claim::Claim;
 use fingerprint::{Fingerprint, Intent};

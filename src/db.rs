@@ -65,6 +65,24 @@ macro_rules! locked_on_db {
     };
 }
 
+/// As [`locked_on_db!`](crate::locked_on_db), but a row that a rival holds is left out instead of waited for: each of several
+/// relays takes what the others have not.
+#[macro_export]
+macro_rules! unlocked_rows_on_db {
+    ($db:expr, $query:expr, ($conn:ident, $rows:ident) => $body:expr) => {
+        match $db {
+            $crate::db::Db::Postgres($conn) => {
+                let $rows = ::diesel::QueryDsl::skip_locked(::diesel::QueryDsl::for_no_key_update($query));
+                $body
+            }
+            $crate::db::Db::Sqlite($conn) => {
+                let $rows = $query;
+                $body
+            }
+        }
+    };
+}
+
 /// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {

@@ -1,10 +1,22 @@
-//! Messages to the ERP, written in the transaction of the command that caused them. What is not committed is never sent.
+//! Messages to the ERP, written in the transaction of the command that caused them: what is not committed is never sent.
+//! A relay leases what is due ([`lease`]), delivers it, and settles it ([`settle`]); both go by the state of a row and by the
+//! database's clock, never by "the last id seen".
 
 use diesel::prelude::*;
 
 use crate::db::tables::outbox;
 use crate::db::{self, Db, Fault};
 use crate::on_db;
+
+pub mod attempt;
+pub mod connection;
+pub mod lease;
+pub mod outcome;
+pub mod settle;
+pub mod state;
+
+pub use outcome::Outcome;
+pub use state::{Kind, State};
 
 /// A message that has to reach the ERP. Its payload is written once, so that every attempt sends the same bytes.
 #[derive(Clone, Copy, Debug)]
@@ -13,14 +25,16 @@ pub struct Message<'a> {
     pub tenant_id: &'a str,
     /// The operation that goes on with it. An operation has at most one message of a kind.
     pub operation_id: &'a str,
-    /// What it tells: `order.created`.
-    pub kind: &'a str,
+    /// What it tells.
+    pub kind: Kind,
     /// The order that it is about.
     pub order_id: &'a str,
-    /// The version of the order that it tells of. Messages of one order are delivered in this order.
+    /// Its place among the messages of the order, which are delivered one after the other.
     pub position: i64,
     /// The JSON text that is sent.
     pub payload: &'a str,
+    /// The W3C trace that the delivery belongs to.
+    pub trace_id: &'a str,
 }
 
 #[derive(Insertable)]
@@ -35,9 +49,11 @@ struct NewMessage<'a> {
     state: &'a str,
     payload: &'a str,
     created_at: db::Instant,
+    next_attempt_at: db::Instant,
+    trace_id: &'a str,
 }
 
-/// Appends a message, inside the caller's transaction.
+/// Appends a message, inside the caller's transaction. It is due at once.
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
@@ -47,45 +63,90 @@ pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<()
         tenant_id: message.tenant_id,
         message_id: &message_id,
         operation_id: message.operation_id,
-        kind: message.kind,
+        kind: message.kind.as_str(),
         order_id: message.order_id,
         position: message.position,
-        state: "waiting",
+        state: State::Waiting.as_str(),
         payload: message.payload,
         created_at: now,
+        next_attempt_at: now,
+        trace_id: message.trace_id,
     };
     on_db!(db, conn => diesel::insert_into(outbox::table).values(&row).execute(conn))?;
     Ok(())
 }
 
-/// The messages that hand an order over.
-const HAND_OVERS: [&str; 2] = ["order.created", "order.replaced"];
-
-/// Withdraws every waiting message of an order, provided that its hand-over is one of them: then the ERP was not asked for
-/// it yet. Returns the operations whose messages were withdrawn; none when the ERP was asked.
+/// Withdraws the hand-over of an order that the ERP surely does not have. Returns the operation that it belonged to; `None`
+/// when there is no such hand-over, or the ERP may have it. The order's row must be locked.
 ///
 /// # Errors
-/// A [`Fault`] of the queries.
-pub fn withdraw(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>, Fault> {
-    // The hand-over first: who withdraws it has decided the race with a relay that wants to lease it.
-    let hand_over: Vec<String> = on_db!(&mut *db, conn => diesel::update(outbox::table
+/// A [`Fault`] of the query.
+pub fn withdraw_hand_over(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Option<String>, Fault> {
+    let open = [State::Waiting, State::Parked].map(State::as_str);
+    let hand_overs = Kind::HAND_OVERS.map(Kind::as_str);
+    // Who changes this row first has decided the race with a relay that wants to lease it.
+    let operation_ids: Vec<String> = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
-        .filter(outbox::state.eq("waiting"))
-        .filter(outbox::kind.eq_any(HAND_OVERS)))
-        .set(outbox::state.eq("withdrawn"))
+        .filter(outbox::state.eq_any(open))
+        .filter(outbox::unknown_since.is_null())
+        .filter(outbox::kind.eq_any(hand_overs)))
+        .set(outbox::state.eq(State::Withdrawn.as_str()))
         .returning(outbox::operation_id)
         .get_results(conn))?;
-    if hand_over.is_empty() {
-        return Ok(hand_over);
-    }
-    let mut rest: Vec<String> = on_db!(db, conn => diesel::update(outbox::table
+    Ok(operation_ids.into_iter().next())
+}
+
+/// Withdraws whatever else is still to be told of an order that the ERP does not have and will not get. Returns the
+/// operations of these messages and what each was to tell. The order's row must be locked.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn withdraw_rest(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<(String, Kind)>, Fault> {
+    let open = [State::Waiting, State::Parked].map(State::as_str);
+    let rows: Vec<(String, String)> = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
-        .filter(outbox::state.eq("waiting")))
-        .set(outbox::state.eq("withdrawn"))
-        .returning(outbox::operation_id)
+        .filter(outbox::state.eq_any(open)))
+        .set(outbox::state.eq(State::Withdrawn.as_str()))
+        .returning((outbox::operation_id, outbox::kind))
         .get_results(conn))?;
-    rest.extend(hand_over);
-    Ok(rest)
+    rows.into_iter().map(|(operation_id, kind)| Ok((operation_id, Kind::stored(&kind)?))).collect()
+}
+
+/// Whether a message of `kind` is still to be told of the order.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn is_open(db: &mut Db, tenant_id: &str, order_id: &str, kind: Kind) -> Result<bool, Fault> {
+    let open = State::OPEN.map(State::as_str);
+    let found: i64 = on_db!(db, conn => outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::kind.eq(kind.as_str()))
+        .filter(outbox::state.eq_any(open))
+        .count()
+        .get_result(conn))?;
+    Ok(found > 0)
+}
+
+/// Moves the messages of an order from one state to another, and returns their operations: those that wait are held back
+/// when the ERP refuses the order, and wait again when another hand-over follows. The order's row must be locked.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn move_all(
+    db: &mut Db,
+    (tenant_id, order_id): (&str, &str),
+    from: State,
+    to: State,
+) -> Result<Vec<String>, Fault> {
+    let operation_ids = on_db!(db, conn => diesel::update(outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::state.eq(from.as_str())))
+        .set(outbox::state.eq(to.as_str()))
+        .returning(outbox::operation_id)
+        .get_results(conn));
+    Ok(operation_ids?)
 }

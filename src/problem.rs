@@ -129,6 +129,15 @@ catalogue! {
     OrderWithdrawn: 409, No, Recorded,
         "The hand-over was withdrawn before the ERP was asked",
         "Nothing is left to do: a later command cancelled or replaced the order. Seen only in operations.";
+    RefusedByErp: 409, No, Recorded,
+        "The ERP refused it for good",
+        "The last attempt of the operation says why. Correct the order and replace it, or send a new one. Seen only in operations.";
+    Abandoned: 409, No, Recorded,
+        "The duty desk gave it up",
+        "Ask the operator why; the order is not in the ERP. Seen only in operations.";
+    OperationNotUnresolved: 409, No, Recorded,
+        "The operation does not wait for a person",
+        "Only an unresolved operation can be retried or resolved; read it to see how it stands.";
     CurrencyMismatch: 409, No, Recorded,
         "The currency is not that of the order",
         "Use the currency of the order.";

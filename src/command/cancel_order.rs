@@ -2,7 +2,9 @@
 //! the same transaction; later the ERP has to be asked, and may say that it is too late.
 
 use super::fingerprint::Intent;
-use super::{Command, Done, Method, Spec, Stop, Success, Tx, operation, order_rows};
+use super::operation::{self, End};
+use super::{Command, Done, Method, Spec, Stop, Success, Tx, order_rows};
+use crate::db::Fault;
 use crate::json::Json;
 use crate::order::id::ORDER_ID;
 use crate::outbox;
@@ -67,16 +69,14 @@ impl Command for CancelOrder {
                 return Err(Problem::about_order(Code::OrderNotCancellable, detail, &order.order_id).into());
             }
         }
-        let withdrawn = outbox::withdraw(tx.db, &tx.call.tenant_id, &order.order_id)?;
-        let state = if withdrawn.is_empty() { "cancelling" } else { "cancelled" };
-        if withdrawn.is_empty() {
+        let state = if withdraw(tx, &order.order_id)? {
+            "cancelled"
+        } else {
             let reason = self.reason.map(Json::Text);
             let content = reason.as_ref().map(|reason| ("reason", reason));
-            let (id, reference) = (&order.order_id, &order.reference);
-            order_rows::announce(tx, "order.cancelled", id, reference, order.version + 1, content)?;
-        } else {
-            operation::end_withdrawn(tx, &withdrawn)?;
-        }
+            order_rows::announce(tx, outbox::Kind::OrderCancelled, &order, content)?;
+            "cancelling"
+        };
         order_rows::set_status(tx, &order, state)?;
         reservation::release_of_order(tx.db, &tx.call.tenant_id, &order.order_id, tx.now)?;
         Ok(Done {
@@ -86,7 +86,19 @@ impl Command for CancelOrder {
             path: order_rows::order_path(&order.order_id),
             order_id: Some(order.order_id.clone()),
             id: order.order_id,
-            goes_on: withdrawn.is_empty(),
+            goes_on: state == "cancelling",
         })
     }
+}
+
+/// Takes back all that the ERP was to be told of the order, provided that it surely does not have it.
+fn withdraw(tx: &mut Tx<'_>, order_id: &str) -> Result<bool, Fault> {
+    let (tenant_id, retention) = (tx.call.tenant_id.as_str(), tx.call.retention);
+    let Some(hand_over) = outbox::withdraw_hand_over(tx.db, tenant_id, order_id)? else { return Ok(false) };
+    let rest = outbox::withdraw_rest(tx.db, tenant_id, order_id)?;
+    let mut operation_ids: Vec<String> = rest.into_iter().map(|(operation_id, _)| operation_id).collect();
+    operation_ids.push(hand_over);
+    let end = End::Failed(Code::OrderWithdrawn);
+    operation::end(tx.db, (tenant_id, &operation_ids), end, retention, tx.now)?;
+    Ok(true)
 }

@@ -2,11 +2,12 @@
 //! transaction that claimed the key.
 
 use super::fingerprint::Intent;
-use super::order_rows::{self, FIRST_VERSION};
+use super::order_rows;
 use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::order::id::new_order_id;
 use crate::order::{self, Order};
+use crate::outbox::{Kind, connection};
 use crate::problem::{Code, Problem};
 
 /// The order that the client wants to exist.
@@ -52,7 +53,8 @@ impl Command for CreateOrder {
                 None => Err(Fault::Bug("an order could neither be made nor found".to_owned()).into()),
             };
         }
-        order_rows::hand_over(tx, "order.created", &order_id, FIRST_VERSION, &order)?;
+        order_rows::hand_over(tx, Kind::OrderCreated, &order_id, &order)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
         Ok(Done {
             status: 201,
             state: "accepted",
@@ -60,8 +62,8 @@ impl Command for CreateOrder {
             path: order_rows::order_path(&order_id),
             order_id: Some(order_id.clone()),
             id: order_id,
-            // Nothing carries a message on yet: to write the order down is all that is promised.
-            goes_on: false,
+            // Without an ERP to write the order down is all that is promised.
+            goes_on,
         })
     }
 }

@@ -9,6 +9,7 @@ use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::json::{self, Json};
 use crate::money::{Currency, exact, sum};
+use crate::outbox::{self, connection};
 use crate::payment::{self, Payment};
 use crate::problem::{Code, Links, Problem};
 use crate::schema::{DecimalRule, Faults, Kind, Member, Object, Sign, code};
@@ -119,6 +120,7 @@ impl Command for CreatePayment {
         payment::insert(tx.db, &row)?;
         order_rows::set_paid_amount(tx, &order, &paid.normalize().to_string())?;
         self.announce(tx, &order, &payment_id)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
         Ok(Done {
             status: 201,
             state: "received",
@@ -126,7 +128,7 @@ impl Command for CreatePayment {
             path: payment_path(&payment_id),
             id: payment_id,
             order_id: Some(order.order_id),
-            goes_on: false,
+            goes_on,
         })
     }
 }
@@ -202,7 +204,6 @@ impl CreatePayment {
         let sent = self.document.as_object().unwrap_or_default();
         payment.extend(sent.iter().filter(|(name, _)| name != "orderId").cloned());
         let content = Json::Object(payment);
-        let (id, reference) = (&order.order_id, &order.reference);
-        order_rows::announce(tx, "payment.received", id, reference, order.version + 1, Some(("payment", &content)))
+        order_rows::announce(tx, outbox::Kind::PaymentReceived, order, Some(("payment", &content)))
     }
 }

@@ -9,7 +9,7 @@ use crate::db::tables::{order_lines, orders};
 use crate::db::{self, Db, Fault};
 use crate::json::Json;
 use crate::order::Order;
-use crate::outbox::{self as messages, Message};
+use crate::outbox::{self as messages, Kind, Message};
 use crate::problem::{Code, Problem};
 use crate::{locked_on_db, on_db};
 
@@ -152,6 +152,8 @@ pub struct OrderRow {
     pub status: String,
     /// Our permanent name of it inside the ERP.
     pub reference: String,
+    /// The ERP's own name of it.
+    pub erp_reference: Option<String>,
     /// The sum of its payments, an exact decimal.
     pub paid_amount: String,
     /// What was sent, normalised, without the lines.
@@ -166,10 +168,17 @@ pub struct OrderRow {
 /// A [`Fault`], also when a rival holds it too long.
 pub fn lock(tx: &mut Tx<'_>, order_id: &str) -> Result<Option<OrderRow>, Fault> {
     tx.db.wait_for_locks(LOCK_WAIT)?;
-    let key = (&tx.call.tenant_id, order_id);
+    find_and_lock(tx.db, &tx.call.tenant_id, order_id)
+}
+
+/// As [`lock`], for a transaction that has no call: it waits as long as the transaction does for any lock.
+///
+/// # Errors
+/// A [`Fault`], also when a rival holds it too long.
+pub fn find_and_lock(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Option<OrderRow>, Fault> {
     let row = locked_on_db!(
-        &mut *tx.db,
-        orders::table.find(key).select(OrderRow::as_select()),
+        db,
+        orders::table.find((tenant_id, order_id)).select(OrderRow::as_select()),
         (conn, rows) => rows.first(conn).optional()
     );
     Ok(row?)
@@ -191,6 +200,29 @@ pub fn lock_existing(tx: &mut Tx<'_>, order_id: &str) -> Result<OrderRow, super:
 pub fn set_status(tx: &mut Tx<'_>, order: &OrderRow, status: &str) -> Result<(), Fault> {
     on_db!(&mut *tx.db, conn => diesel::update(orders::table.find((&tx.call.tenant_id, &order.order_id)))
         .set((orders::status.eq(status), orders::version.eq(order.version + 1), orders::updated_at.eq(tx.now)))
+        .execute(conn))?;
+    Ok(())
+}
+
+/// Sets what the ERP made of a locked order, its state and, where it told one, its own name of it, as a new version.
+///
+/// # Errors
+/// A [`Fault`] of the update.
+pub fn set_by_erp(
+    db: &mut Db,
+    tenant_id: &str,
+    order: &OrderRow,
+    (status, erp_reference): (&str, Option<&str>),
+    now: db::Instant,
+) -> Result<(), Fault> {
+    let erp_reference = erp_reference.or(order.erp_reference.as_deref());
+    on_db!(db, conn => diesel::update(orders::table.find((tenant_id, &order.order_id)))
+        .set((
+            orders::status.eq(status),
+            orders::erp_reference.eq(erp_reference),
+            orders::version.eq(order.version + 1),
+            orders::updated_at.eq(now),
+        ))
         .execute(conn))?;
     Ok(())
 }
@@ -248,21 +280,39 @@ pub fn lines(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>
     Ok(lines?)
 }
 
-/// Leaves a message about an order's `version` for the ERP.
+/// Leaves a message about an order for the ERP, behind those that wait already. `content` is the member that it adds.
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
 pub fn announce(
     tx: &mut Tx<'_>,
-    kind: &'static str,
-    order_id: &str,
-    reference: &str,
-    version: i64,
+    kind: Kind,
+    order: &OrderRow,
+    content: Option<(&str, &Json)>,
+) -> Result<(), Fault> {
+    append(tx, kind, (&order.order_id, &order.reference), order.version + 1, content)
+}
+
+/// Leaves the message that hands a whole order over. Whatever version it is of, it comes before all else that is told of the
+/// order: a payment that waits for the hand-over waits for the one that replaces it, too.
+///
+/// # Errors
+/// A [`Fault`] of the insert.
+pub fn hand_over(tx: &mut Tx<'_>, kind: Kind, order_id: &str, order: &Order) -> Result<(), Fault> {
+    let reference = reference(order_id, order);
+    append(tx, kind, (order_id, &reference), FIRST_VERSION, Some(("order", order.document())))
+}
+
+fn append(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    (order_id, reference): (&str, &str),
+    position: i64,
     content: Option<(&str, &Json)>,
 ) -> Result<(), Fault> {
     let text = |value: &str| Json::Text(value.to_owned());
     let mut payload = vec![
-        ("type".to_owned(), text(kind)),
+        ("type".to_owned(), text(kind.as_str())),
         ("reference".to_owned(), text(reference)),
         ("orderId".to_owned(), text(order_id)),
         ("occurredAt".to_owned(), Json::Text(db::rfc3339(tx.now))),
@@ -273,23 +323,9 @@ pub fn announce(
         operation_id: &tx.call.operation_id,
         kind,
         order_id,
-        position: version,
+        position,
         payload: &Json::Object(payload).to_string(),
+        trace_id: &tx.call.trace_id,
     };
     messages::append(tx.db, &message, tx.now)
-}
-
-/// Leaves the message that hands a whole order over.
-///
-/// # Errors
-/// A [`Fault`] of the insert.
-pub fn hand_over(
-    tx: &mut Tx<'_>,
-    kind: &'static str,
-    order_id: &str,
-    version: i64,
-    order: &Order,
-) -> Result<(), Fault> {
-    let reference = reference(order_id, order);
-    announce(tx, kind, order_id, &reference, version, Some(("order", order.document())))
 }

@@ -2,13 +2,14 @@
 //! meant, so that nobody overwrites what they have not seen.
 
 use super::fingerprint::Intent;
-use super::order_rows::{self, FIRST_VERSION, OrderRow};
+use super::operation::{self, End, Open};
+use super::order_rows::{self, OrderRow};
 use super::precondition::Precondition;
-use super::{Command, Done, Method, Spec, Stop, Success, Tx, operation};
+use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::order::id::{ORDER_ID, may_be_chosen};
 use crate::order::{self, Order};
-use crate::outbox;
+use crate::outbox::{self, Kind, State, connection};
 use crate::problem::{Code, Problem};
 use crate::schema::Fault as BodyFault;
 
@@ -100,8 +101,9 @@ impl PutOrder {
                 None => Err(Fault::Bug("an order could neither be made nor found".to_owned()).into()),
             };
         }
-        order_rows::hand_over(tx, "order.created", &self.order_id, FIRST_VERSION, &self.order)?;
-        Ok(done(self.order_id, 201, "accepted"))
+        order_rows::hand_over(tx, Kind::OrderCreated, &self.order_id, &self.order)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        Ok(done(self.order_id, 201, "accepted", goes_on))
     }
 
     fn replace(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
@@ -110,22 +112,32 @@ impl PutOrder {
         };
         if self.is_what_stands(tx, &old)? {
             let state = state_name(&old.status)?;
-            return Ok(done(self.order_id, 200, state));
+            return Ok(done(self.order_id, 200, state, false));
         }
         if !self.knows(&old) {
             return Err(self.failed("The order has changed since you read it; If-Match names another version."));
         }
         self.may_replace(&old)?;
-        let withdrawn = outbox::withdraw(tx.db, &tx.call.tenant_id, &old.order_id)?;
-        if withdrawn.is_empty() && old.status != "rejected" {
-            let detail = "The ERP was asked for this order already; cancel it and send a new one.";
-            return Err(Problem::about_order(Code::OrderNotReplaceable, detail, &old.order_id).into());
-        }
-        operation::end_withdrawn(tx, &withdrawn)?;
+        let kind = match outbox::withdraw_hand_over(tx.db, &tx.call.tenant_id, &old.order_id)? {
+            Some(operation_id) => {
+                let end = End::Failed(Code::OrderWithdrawn);
+                let operations = (tx.call.tenant_id.as_str(), [operation_id]);
+                operation::end(tx.db, (operations.0, &operations.1), end, tx.call.retention, tx.now)?;
+                Kind::OrderCreated
+            }
+            None if old.status == "rejected" => {
+                release_held_back(tx, &old.order_id)?;
+                Kind::OrderReplaced
+            }
+            None => {
+                let detail = "The ERP was asked for this order already; cancel it and send a new one.";
+                return Err(Problem::about_order(Code::OrderNotReplaceable, detail, &old.order_id).into());
+            }
+        };
         order_rows::replace(tx, &old, &self.order)?;
-        let kind = if withdrawn.is_empty() { "order.replaced" } else { "order.created" };
-        order_rows::hand_over(tx, kind, &old.order_id, old.version + 1, &self.order)?;
-        Ok(done(self.order_id, 200, "accepted"))
+        order_rows::hand_over(tx, kind, &old.order_id, &self.order)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        Ok(done(self.order_id, 200, "accepted", goes_on))
     }
 
     /// Whether the client knows the version that stands.
@@ -167,7 +179,14 @@ impl PutOrder {
     }
 }
 
-fn done(order_id: String, status: u16, state: &'static str) -> Done {
+/// What was to be told of the order when the ERP refused it waited for a person, and now waits for this hand-over.
+fn release_held_back(tx: &mut Tx<'_>, order_id: &str) -> Result<(), Fault> {
+    let tenant_id = tx.call.tenant_id.as_str();
+    let released = outbox::move_all(tx.db, (tenant_id, order_id), State::Parked, State::Waiting)?;
+    operation::set_open(tx.db, (tenant_id, &released), Open::Processing, tx.now)
+}
+
+fn done(order_id: String, status: u16, state: &'static str, goes_on: bool) -> Done {
     Done {
         status,
         state,
@@ -175,7 +194,7 @@ fn done(order_id: String, status: u16, state: &'static str) -> Done {
         path: order_rows::order_path(&order_id),
         order_id: Some(order_id.clone()),
         id: order_id,
-        goes_on: false,
+        goes_on,
     }
 }
 

@@ -110,6 +110,57 @@ diesel::table! {
         state -> Text,
         payload -> Text,
         created_at -> Timestamp,
+        next_attempt_at -> Timestamp,
+        attempts -> Integer,
+        spent -> Integer,
+        spent_since -> Nullable<Timestamp>,
+        lease_token -> Nullable<Text>,
+        unknown_since -> Nullable<Timestamp>,
+        resend_asked -> Integer,
+        last_outcome -> Nullable<Text>,
+        trace_id -> Text,
+    }
+}
+
+diesel::table! {
+    attempts (tenant_id, message_id, number) {
+        tenant_id -> Text,
+        message_id -> Text,
+        number -> Integer,
+        started_at -> Timestamp,
+        ended_at -> Nullable<Timestamp>,
+        outcome -> Nullable<Text>,
+        detail -> Nullable<Text>,
+        trace_id -> Text,
+    }
+}
+
+diesel::table! {
+    erp_connections (tenant_id) {
+        tenant_id -> Text,
+        kind -> Text,
+        url -> Nullable<Text>,
+        secret_name -> Nullable<Text>,
+        options -> Text,
+        failures -> Integer,
+        paused_until -> Nullable<Timestamp>,
+        pause_reason -> Nullable<Text>,
+        created_at -> Timestamp,
+        updated_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    interventions (tenant_id, operation_id) {
+        tenant_id -> Text,
+        operation_id -> Text,
+        target_operation_id -> Text,
+        client_id -> Text,
+        decision -> Text,
+        erp_reference -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        trace_id -> Text,
+        created_at -> Timestamp,
     }
 }
 
@@ -163,3 +214,4 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(tenants, clients, api_keys);
 diesel::allow_tables_to_appear_in_same_query!(claims, operations);
 diesel::allow_tables_to_appear_in_same_query!(orders, order_lines, outbox);
+diesel::allow_tables_to_appear_in_same_query!(outbox, attempts);

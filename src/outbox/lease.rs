@@ -1,0 +1,207 @@
+//! A relay takes messages for a while. A lease has an end, so that a dead relay holds nothing for ever, and a token, so that
+//! who lost it cannot settle. Messages of one order are leased one after the other, orders side by side.
+
+use std::time::Duration;
+
+use diesel::dsl::{exists, not};
+use diesel::prelude::*;
+
+use super::connection::{self, Connection};
+use super::{Kind, Outcome, State, attempt};
+use crate::db::tables::outbox;
+use crate::db::{self, Db, Fault};
+use crate::{on_db, unlocked_rows_on_db};
+
+/// How long a relay waits for another one that leases for the same tenant. That takes milliseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// From so many failures in a row on, the connection is taken for dead: one message at a time tries whether it is well again.
+pub const DEAD_AFTER: i32 = 5;
+
+/// How a relay leases.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The most messages of a tenant that are under way at a time, over all relays.
+    pub parallel: u32,
+    /// How long a lease lasts.
+    pub length: Duration,
+}
+
+/// A message that a relay holds until its lease ends.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    /// The tenant whose ERP it is for.
+    pub tenant_id: String,
+    /// Its stable name, the same in every attempt.
+    pub message_id: String,
+    /// The operation that goes on with it.
+    pub operation_id: String,
+    /// What it tells.
+    pub kind: Kind,
+    /// The order that it is about.
+    pub order_id: String,
+    /// The JSON text that is sent.
+    pub payload: String,
+    /// The W3C trace that it belongs to.
+    pub trace_id: String,
+    /// The number of this attempt, from 1.
+    pub number: i32,
+    /// The attempts before this one that count against the budget.
+    pub spent: i32,
+    /// The end of the first of them.
+    pub spent_since: Option<db::Instant>,
+    /// Since when the ERP may have it; `None`: it surely has not.
+    pub unknown_since: Option<db::Instant>,
+    /// Whether a person asked for it to be sent again although nobody can look.
+    pub resend_asked: bool,
+    /// The database's clock at the lease.
+    pub leased_at: db::Instant,
+    /// Whether it was taken over from a relay that did not settle in time.
+    pub reclaimed: bool,
+    pub(super) token: String,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = outbox)]
+struct Due {
+    message_id: String,
+    operation_id: String,
+    kind: String,
+    order_id: String,
+    state: String,
+    payload: String,
+    next_attempt_at: db::Instant,
+    attempts: i32,
+    spent: i32,
+    spent_since: Option<db::Instant>,
+    unknown_since: Option<db::Instant>,
+    resend_asked: i32,
+    trace_id: String,
+}
+
+/// Leases what is due for a tenant, with the connection to send it by. Nothing while the connection is paused, and never more
+/// than the terms allow, whatever other relays there are.
+///
+/// # Errors
+/// A [`Fault`]; nothing is leased then.
+pub fn lease(db: &mut Db, tenant_id: &str, terms: Terms) -> Result<Option<(Connection, Vec<Leased>)>, Fault> {
+    db.transaction(LOCK_WAIT, |db| {
+        // The lock makes relays of one tenant count and take in turn.
+        let Some(connection) = connection::lock(db, tenant_id)? else { return Ok(None) };
+        let now = db.now()?;
+        if connection.paused_until.is_some_and(|until| until > now) {
+            return Ok(None);
+        }
+        let parallel = if connection.failures >= DEAD_AFTER { 1 } else { i64::from(terms.parallel) };
+        let free = parallel - under_way(db, tenant_id, now)?;
+        if free < 1 {
+            return Ok(None);
+        }
+        let mut leased = Vec::new();
+        for due in due(db, tenant_id, now, free)? {
+            leased.push(take(db, tenant_id, due, terms.length, now)?);
+        }
+        Ok(Some((connection, leased)))
+    })
+}
+
+/// Whether a tenant has anything to lease, by a look that locks nothing.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn is_anything_due(db: &mut Db, tenant_id: &str) -> Result<bool, Fault> {
+    let now = db.now()?;
+    let open = [State::Waiting, State::Leased].map(State::as_str);
+    let found = on_db!(db, conn => outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::state.eq_any(open))
+        .filter(outbox::next_attempt_at.le(now))
+        .select(outbox::message_id)
+        .first::<String>(conn)
+        .optional());
+    Ok(found?.is_some())
+}
+
+fn under_way(db: &mut Db, tenant_id: &str, now: db::Instant) -> Result<i64, Fault> {
+    let count = on_db!(db, conn => outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::state.eq(State::Leased.as_str()))
+        .filter(outbox::next_attempt_at.gt(now))
+        .count()
+        .get_result(conn));
+    Ok(count?)
+}
+
+/// What waits and is due, or was leased by a relay that did not come back. The first open message of an order hides the later
+/// ones, whether it waits, is under way, or is parked.
+fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec<Due>, Fault> {
+    let unsettled = State::OPEN.map(State::as_str);
+    let open = [State::Waiting, State::Leased].map(State::as_str);
+    let earlier = diesel::alias!(outbox as earlier);
+    let an_earlier_one = earlier
+        .filter(earlier.field(outbox::tenant_id).eq(tenant_id))
+        .filter(earlier.field(outbox::order_id).eq(outbox::order_id))
+        .filter(earlier.field(outbox::state).eq_any(unsettled))
+        .filter(
+            earlier.field(outbox::position).lt(outbox::position).or(earlier
+                .field(outbox::position)
+                .eq(outbox::position)
+                .and(earlier.field(outbox::message_id).lt(outbox::message_id))),
+        );
+    let rows = unlocked_rows_on_db!(
+        db,
+        outbox::table
+            .filter(outbox::tenant_id.eq(tenant_id))
+            .filter(outbox::state.eq_any(open))
+            .filter(outbox::next_attempt_at.le(now))
+            .filter(not(exists(an_earlier_one)))
+            .order((outbox::next_attempt_at, outbox::message_id))
+            .limit(limit)
+            .select(Due::as_select()),
+        (conn, rows) => rows.load(conn)
+    );
+    Ok(rows?)
+}
+
+fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Instant) -> Result<Leased, Fault> {
+    let reclaimed = due.state == State::Leased.as_str();
+    // What a lost relay did until its lease ended is not known: the ERP may have been asked.
+    let unknown_since = due.unknown_since.or(reclaimed.then_some(due.next_attempt_at));
+    if reclaimed {
+        let key = (tenant_id, due.message_id.as_str(), due.attempts);
+        attempt::end(db, key, Outcome::Unknown, "the relay stopped before it knew the outcome", due.next_attempt_at)?;
+    }
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let number = due.attempts + 1;
+    let spent = due.spent + i32::from(reclaimed);
+    let spent_since = due.spent_since.or(reclaimed.then_some(due.next_attempt_at));
+    on_db!(&mut *db, conn => diesel::update(outbox::table.find((tenant_id, &due.message_id)))
+        .set((
+            outbox::state.eq(State::Leased.as_str()),
+            outbox::lease_token.eq(&token),
+            outbox::next_attempt_at.eq(now + length),
+            outbox::attempts.eq(number),
+            outbox::spent.eq(spent),
+            outbox::spent_since.eq(spent_since),
+            outbox::unknown_since.eq(unknown_since),
+        ))
+        .execute(conn))?;
+    attempt::begin(db, (tenant_id, &due.message_id, number), &due.trace_id, now)?;
+    Ok(Leased {
+        tenant_id: tenant_id.to_owned(),
+        kind: Kind::stored(&due.kind)?,
+        message_id: due.message_id,
+        operation_id: due.operation_id,
+        order_id: due.order_id,
+        payload: due.payload,
+        trace_id: due.trace_id,
+        number,
+        spent,
+        spent_since,
+        unknown_since,
+        resend_asked: due.resend_asked != 0,
+        leased_at: now,
+        reclaimed,
+        token,
+    })
+}
