@@ -3,12 +3,14 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_cors::Cors;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
+use tokio::sync::oneshot;
 
 use crate::api::limit::Limit;
 use crate::api::watch::Watch;
@@ -17,7 +19,10 @@ use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools};
+use crate::erp::sandbox;
 use crate::metrics::{Metrics, PoolConnections};
+use crate::outbox::connection::{self, Wanted};
+use crate::relay::Relay;
 
 /// Why the service did not start. Each displays as one line that names what to change.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +57,7 @@ pub struct App {
     metrics_address: Option<SocketAddr>,
     demo_key: Option<String>,
     state: web::Data<State>,
+    relay: Option<Arc<Relay>>,
 }
 
 impl App {
@@ -67,6 +73,7 @@ impl App {
         let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
         let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
         let metrics = web::Data::new(metrics_of(&pools));
+        let relay = config.relay.then(|| Arc::new(Relay::new(&config, pools.writes.clone(), metrics.clone().into_inner())));
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),
@@ -80,7 +87,7 @@ impl App {
             None => None,
         };
         let server = serve(listener, state.clone(), metrics)?;
-        Ok(App { server, metrics_server, address, metrics_address, demo_key, state })
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, relay })
     }
 
     /// The address of the API, with the port that was really taken.
@@ -115,7 +122,11 @@ impl App {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
         let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
+        let relaying = self.relay.map(Relaying::start);
         let result = self.server.await;
+        if let Some(relaying) = relaying {
+            relaying.stop(self.state.config.drain).await;
+        }
         watching.abort();
         forgetting.abort();
         if let Some((handle, serving)) = metrics {
@@ -123,6 +134,30 @@ impl App {
             serving.await.map_err(io::Error::other)??;
         }
         result
+    }
+}
+
+/// The relay of this process, at work.
+struct Relaying {
+    stop: oneshot::Sender<()>,
+    task: rt::task::JoinHandle<()>,
+}
+
+impl Relaying {
+    fn start(relay: Arc<Relay>) -> Relaying {
+        let (stop, stopped) = oneshot::channel();
+        // A sender that is gone says stop, too.
+        let task = rt::spawn(relay.run(async move { drop(stopped.await) }));
+        Relaying { stop, task }
+    }
+
+    /// Lets the attempts under way end. One that takes longer is cut off: its outcome is then unknown, and the next relay looks.
+    async fn stop(self, patience: Duration) {
+        drop(self.stop);
+        let task = self.task.abort_handle();
+        if tokio::time::timeout(patience, self.task).await.is_err() {
+            task.abort();
+        }
     }
 }
 
@@ -217,13 +252,18 @@ fn cors(origins: &CorsOrigins) -> Cors {
     }
 }
 
-/// On a database without tenants: makes the tenant `demo` with the client `shop`, and returns its key. The key may do all
-/// that a shop does; `operations:manage` is never given by default.
+const DEMO_TENANT: &str = "demo";
+
+/// On a database without tenants: makes the tenant `demo` with the client `shop` and the sandbox for its ERP, and returns the
+/// key. It may do all that a shop does; `operations:manage` is never given by default.
 fn make_demo(config: &Config) -> Result<Option<String>, StartError> {
     let mut db = Db::open(&config.database)?;
     if !api_key::nobody_yet(&mut db).map_err(KeyError::from)? {
         return Ok(None);
     }
     let scopes: Vec<&str> = SCOPES.iter().map(|(name, _)| *name).filter(|name| *name != "operations:manage").collect();
-    Ok(Some(api_key::issue(&mut db, "demo", "shop", &scopes)?))
+    let key = api_key::issue(&mut db, DEMO_TENANT, "shop", &scopes)?;
+    let sandbox = Wanted { kind: sandbox::KIND, url: None, secret_name: None, options: "{}" };
+    connection::set(&mut db, DEMO_TENANT, &sandbox).map_err(KeyError::from)?;
+    Ok(Some(key))
 }

@@ -65,6 +65,23 @@ pub struct Config {
     pub rate_limit: u32,
     /// `ORDERS_CORS_ORIGINS`: the web pages that may call the API from a browser. Default: all.
     pub cors_origins: CorsOrigins,
+    /// `ORDERS_RELAY`: whether this process brings orders to the ERP while it serves. Default: on.
+    pub relay: bool,
+    /// `ORDERS_RELAY_INTERVAL`: how long the relay rests when nothing is due, 10 ms to 1 minute. Default 500 ms.
+    pub relay_interval: Duration,
+    /// `ORDERS_RELAY_PARALLEL`: messages on their way to one ERP at a time, 1 to 64. Default 4.
+    pub relay_parallel: u32,
+    /// `ORDERS_LEASE`: how long a relay holds a message, longer than the time-out, at most an hour. Default 60 s.
+    pub lease: Duration,
+    /// `ORDERS_ERP_TIMEOUT`: the most time of one request to an ERP, 100 ms to 10 minutes. Default 40 s.
+    pub erp_timeout: Duration,
+    /// `ORDERS_ERP_SETTLE`: how long "not found" proves nothing after a lost answer, at most a day. Default 120 s.
+    pub erp_settle: Duration,
+    /// `ORDERS_ERP_ALLOW_PRIVATE`: whether an ERP may be in a private network. Default: off.
+    pub erp_allow_private: bool,
+    /// `ORDERS_RETRY_BASE`, `_CAP`, `_ATTEMPTS`, `_BUDGET`: how often and how long the relay tries. Default: from 1 s to
+    /// 15 minutes, 20 attempts, 72 hours.
+    pub retry: Retry,
     /// `ORDERS_DEMO`: whether a first start on an empty database makes the demo tenant. Default: only on SQLite.
     pub demo: bool,
     /// `RUST_LOG`: what is logged, in the syntax of `env_logger`. Default `info`.
@@ -84,6 +101,7 @@ impl Config {
         let database = from.read(&setting::DATABASE_URL, value::database)?;
         let demo = from.read(&setting::DEMO, value::switch(matches!(database, DatabaseUrl::Sqlite(_))))?;
         let replay_window = from.read(&setting::REPLAY_WINDOW, value::duration(MINUTE..=3650 * DAY))?;
+        let erp_timeout = from.read(&setting::ERP_TIMEOUT, value::duration(Duration::from_millis(100)..=10 * MINUTE))?;
         Ok(Config {
             database,
             bind: from.read(&setting::BIND, value::address)?,
@@ -101,6 +119,15 @@ impl Config {
                 .read(&setting::BODY_TIMEOUT, value::duration(Duration::from_millis(100)..=5 * MINUTE))?,
             rate_limit: from.read(&setting::RATE_LIMIT, value::number(0..=100_000))?,
             cors_origins: from.read(&setting::CORS_ORIGINS, CorsOrigins::parse)?,
+            relay: from.read(&setting::RELAY, value::on_or_off)?,
+            relay_interval: from
+                .read(&setting::RELAY_INTERVAL, value::duration(Duration::from_millis(10)..=MINUTE))?,
+            relay_parallel: from.read(&setting::RELAY_PARALLEL, value::number(1..=64))?,
+            lease: from.read(&setting::LEASE, value::duration(erp_timeout + Duration::from_millis(1)..=60 * MINUTE))?,
+            erp_timeout,
+            erp_settle: from.read(&setting::ERP_SETTLE, value::duration(Duration::ZERO..=DAY))?,
+            erp_allow_private: from.read(&setting::ERP_ALLOW_PRIVATE, value::on_or_off)?,
+            retry: retry(&from)?,
             demo,
             log_filter: from.read(&setting::RUST_LOG, value::log_filter)?,
             secrets: Secrets::default(),
@@ -119,6 +146,30 @@ impl Config {
         let secrets = Secrets::among(&variables);
         Ok(Config { secrets, ..Config::read(|name| variables.get(name).cloned())? })
     }
+}
+
+/// The four settings of the retry policy.
+fn retry<F: Fn(&str) -> Option<String>>(from: &value::Reader<F>) -> Result<Retry, BadSetting> {
+    let base = from.read(&setting::RETRY_BASE, value::duration(Duration::from_millis(1)..=60 * MINUTE))?;
+    Ok(Retry {
+        base,
+        cap: from.read(&setting::RETRY_CAP, value::duration(base..=DAY))?,
+        attempts: from.read(&setting::RETRY_ATTEMPTS, value::number(1..=1000))?,
+        budget: from.read(&setting::RETRY_BUDGET, value::duration(SECOND..=30 * DAY))?,
+    })
+}
+
+/// How often and how long it is tried to deliver a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The pause that the first failure may reach.
+    pub base: Duration,
+    /// The longest pause.
+    pub cap: Duration,
+    /// The most attempts of a message that count.
+    pub attempts: u32,
+    /// The most time from the first failure of a message.
+    pub budget: Duration,
 }
 
 fn cores() -> usize {

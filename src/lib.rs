@@ -2,13 +2,15 @@
 //!
 //! The life of a command, in reading order: [`api::commands`] authenticates, reads and normalises it; [`command::run`] claims
 //! its key, executes it and records the answer in one transaction; a repeat finds the claim and gets the recorded answer
-//! byte for byte. [`outbox`] holds what has to reach the ERP.
+//! byte for byte. [`outbox`] holds what has to reach the ERP; [`relay`] brings it there through a gateway of [`erp`].
 
 pub mod config;
 
 pub mod app;
 
 pub mod api;
+
+pub mod relay;
 
 pub mod command;
 
@@ -17,6 +19,8 @@ pub mod stock;
 pub mod payment;
 
 pub mod outbox;
+
+pub mod erp;
 
 pub mod order;
 

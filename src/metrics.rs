@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
 /// Upper bounds in seconds: from a replay out of the cache (1 ms) to the longest wait that a client may ask for (60 s).
 const DURATION_BUCKETS: &[f64] =
@@ -69,6 +69,9 @@ pub struct Metrics {
     requests: IntCounterVec,
     durations: HistogramVec,
     pool: IntGaugeVec,
+    attempts: IntCounterVec,
+    reclaimed: IntCounter,
+    lost_leases: IntCounter,
     pool_now: Box<dyn Fn() -> PoolConnections + Send + Sync>,
 }
 
@@ -98,12 +101,35 @@ impl Metrics {
             "Database connections of this process: idle, in_use, and max, the most there may be.",
         );
         let pool = IntGaugeVec::new(opts, &["state"]).expect(VALID);
+        let attempts = counter("orders_erp_attempts_total", "Attempts by kind of message and outcome.", &["kind", "outcome"]);
+        let reclaimed = IntCounter::new("orders_erp_reclaimed_total", "Messages taken over from a relay that stopped.");
+        let lost = IntCounter::new("orders_erp_lost_leases_total", "Attempts that lost their lease before they were settled.");
+        let (reclaimed, lost_leases) = (reclaimed.expect(VALID), lost.expect(VALID));
         let registry = Registry::new();
+        registry.register(Box::new(attempts.clone())).expect(VALID);
+        registry.register(Box::new(reclaimed.clone())).expect(VALID);
+        registry.register(Box::new(lost_leases.clone())).expect(VALID);
         registry.register(Box::new(commands.clone())).expect(VALID);
         registry.register(Box::new(requests.clone())).expect(VALID);
         registry.register(Box::new(durations.clone())).expect(VALID);
         registry.register(Box::new(pool.clone())).expect(VALID);
-        Metrics { registry, commands, requests, durations, pool, pool_now: Box::new(pool_now) }
+        let pool_now = Box::new(pool_now);
+        Metrics { registry, commands, requests, durations, pool, attempts, reclaimed, lost_leases, pool_now }
+    }
+
+    /// Counts an attempt to deliver a message to an ERP.
+    pub fn count_attempt(&self, kind: &str, outcome: &str) {
+        self.attempts.with_label_values(&[kind, outcome]).inc();
+    }
+
+    /// Counts a message that was taken over from a relay that did not settle in time.
+    pub fn count_reclaimed(&self) {
+        self.reclaimed.inc();
+    }
+
+    /// Counts an attempt that could not be settled because its lease was over.
+    pub fn count_lost_lease(&self) {
+        self.lost_leases.inc();
     }
 
     /// Counts a command that ended.

@@ -66,6 +66,39 @@ settings! {
     KEY_MEMORY = "ORDERS_KEY_MEMORY", "400d",
         "a duration from ORDERS_REPLAY_WINDOW to 36500d",
         "How long a key is remembered and refused as spent, from the same moment.";
+    RELAY = "ORDERS_RELAY", "on",
+        "on or off",
+        "Whether this process brings orders to the ERP while it serves.";
+    RELAY_INTERVAL = "ORDERS_RELAY_INTERVAL", "500ms",
+        "a duration from 10ms to 1m",
+        "How long the relay rests when nothing is due.";
+    RELAY_PARALLEL = "ORDERS_RELAY_PARALLEL", "4",
+        "a whole number from 1 to 64",
+        "The most messages that are on their way to one ERP at a time, over all relays.";
+    ERP_TIMEOUT = "ORDERS_ERP_TIMEOUT", "40s",
+        "a duration from 100ms to 10m",
+        "The most time of one request to an ERP.";
+    LEASE = "ORDERS_LEASE", "60s",
+        "a duration longer than ORDERS_ERP_TIMEOUT, at most 1h",
+        "How long a relay holds a message before another one may take it over.";
+    ERP_SETTLE = "ORDERS_ERP_SETTLE", "120s",
+        "a duration from 0s to 1d",
+        "How long an ERP may go on with a request whose answer was lost, so that 'not found' proves nothing.";
+    ERP_ALLOW_PRIVATE = "ORDERS_ERP_ALLOW_PRIVATE", "off",
+        "on or off",
+        "Whether an ERP may be in a private network or on this machine, and be reached by http.";
+    RETRY_BASE = "ORDERS_RETRY_BASE", "1s",
+        "a duration from 1ms to 1h",
+        "The pause that the first failure may reach; each further one doubles it.";
+    RETRY_CAP = "ORDERS_RETRY_CAP", "15m",
+        "a duration from ORDERS_RETRY_BASE to 1d",
+        "The longest pause, also of a connection that is misconfigured, and the longest Retry-After.";
+    RETRY_ATTEMPTS = "ORDERS_RETRY_ATTEMPTS", "20",
+        "a whole number from 1 to 1000",
+        "The most attempts of a message before a person has to look.";
+    RETRY_BUDGET = "ORDERS_RETRY_BUDGET", "72h",
+        "a duration from 1s to 30d",
+        "The most time from the first failure of a message until a person has to look.";
     DEMO = "ORDERS_DEMO", "auto",
         "on, off, or auto for on with SQLite and off with PostgreSQL",
         "Whether the first start on an empty database makes the demo tenant.";

@@ -69,6 +69,10 @@ pub(super) fn switch(automatic: bool) -> impl FnOnce(&str) -> Option<bool> {
     }
 }
 
+pub(super) fn on_or_off(text: &str) -> Option<bool> {
+    switch(false)(text).filter(|_| text != "auto")
+}
+
 pub(super) fn log_filter(text: &str) -> Option<String> {
     let parsed = env_filter::Builder::new().try_parse(text).is_ok();
     (parsed && !text.is_empty()).then(|| text.to_owned())
