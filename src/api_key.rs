@@ -116,6 +116,19 @@ pub fn issue(db: &mut Db, tenant_id: &str, client_id: &str, scopes: &[&str]) -> 
     Ok(key)
 }
 
+/// Whether there is a tenant of this name.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn tenant_exists(db: &mut Db, tenant_id: &str) -> Result<bool, Fault> {
+    let found = on_db!(db, conn => tenants::table
+        .find(tenant_id)
+        .select(tenants::tenant_id)
+        .first::<String>(conn)
+        .optional());
+    Ok(found?.is_some())
+}
+
 /// Hex digits of the hash that name a key in lists and for revoking.
 const KEY_ID_LENGTH: usize = 16;
 

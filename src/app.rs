@@ -18,10 +18,10 @@ use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
-use crate::db::{self, Db, MigrateError, OpenError, Pools};
-use crate::erp::sandbox;
+use crate::db::{self, Db, MigrateError, OpenError, Pool, Pools};
+use crate::erp::{Failure, Gateways, sandbox};
 use crate::metrics::{Metrics, PoolConnections};
-use crate::outbox::connection::{self, Wanted};
+use crate::outbox::connection::{self, Connection, Wanted};
 use crate::relay::Relay;
 
 /// Why the service did not start. Each displays as one line that names what to change.
@@ -135,6 +135,60 @@ impl App {
         }
         result
     }
+}
+
+/// Brings orders to the ERP and does nothing else, until SIGTERM or SIGINT; attempts under way end first. On SQLite it works
+/// beside the serving process, and waits for its writes.
+///
+/// # Errors
+/// The database cannot be opened, or an error of the system.
+pub async fn relay_alone(config: &Config) -> Result<(), io::Error> {
+    let pool = Pool::single(&config.database, config.pool_timeout);
+    let metrics = Metrics::new(PoolConnections::default);
+    let relaying = Relaying::start(Arc::new(Relay::new(config, pool, Arc::new(metrics))));
+    stop_signal().await?;
+    relaying.stop(config.drain).await;
+    Ok(())
+}
+
+async fn stop_signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Asks the ERP of a connection whether it is there and lets us in.
+///
+/// # Errors
+/// What is wrong, in words.
+pub async fn ping(config: &Config, connection: &Connection) -> Result<String, Failure> {
+    gateways(config).open(connection)?.ping().await
+}
+
+/// Checks a connection before it is written down, without asking the ERP.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn check_connection(config: &Config, tenant_id: &str, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let connection = Connection {
+        tenant_id: tenant_id.to_owned(),
+        kind: wanted.kind.to_owned(),
+        url: wanted.url.map(str::to_owned),
+        secret_name: wanted.secret_name.map(str::to_owned),
+        options: wanted.options.to_owned(),
+        failures: 0,
+        paused_until: None,
+        pause_reason: None,
+    };
+    gateways(config).open(&connection).map(drop)
+}
+
+fn gateways(config: &Config) -> Gateways {
+    Gateways::new(config.secrets.clone(), config.erp_timeout, config.erp_allow_private)
 }
 
 /// The relay of this process, at work.

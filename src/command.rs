@@ -17,6 +17,7 @@ pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
 pub mod gate;
+mod intervention;
 pub mod key;
 pub mod operation;
 pub mod order_rows;
@@ -25,6 +26,8 @@ pub mod put_order;
 pub mod put_stock;
 pub mod release_reservation;
 pub mod reply;
+pub mod resolve_operation;
+pub mod retry_operation;
 pub mod settlement;
 
 use claim::Claim;
@@ -41,6 +44,8 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<put_stock::PutStock>();
     visitor.visit::<create_reservation::CreateReservation>();
     visitor.visit::<release_reservation::ReleaseReservation>();
+    visitor.visit::<retry_operation::RetryOperation>();
+    visitor.visit::<resolve_operation::ResolveOperation>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.

@@ -1,6 +1,7 @@
 //! `GET /v1/operations/{operationId}` and `GET /v1/operations`: how far a command has come, for the client that waits and
 //! for the duty desk.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use actix_web::http::header::RETRY_AFTER;
@@ -20,6 +21,10 @@ use crate::db::tables::operations;
 use crate::db::{self, Db, Fault};
 use crate::on_db;
 use crate::problem::{Code, Links, Problem};
+
+pub mod delivery;
+
+use delivery::Erp;
 
 /// The scope that shows the operations of every client of the tenant; each client sees its own without it.
 pub const SCOPE: &str = "operations:read";
@@ -59,9 +64,9 @@ pub async fn get(request: HttpRequest, state: web::Data<State>, caller: Caller) 
     Ok(response.json(view(&row)))
 }
 
-async fn read(request: &HttpRequest, state: &State, caller: &Caller, operation_id: &str) -> Result<Row, Problem> {
+async fn read(request: &HttpRequest, state: &State, caller: &Caller, operation_id: &str) -> Result<Shown, Problem> {
     let (tenant_id, operation_id) = (caller.0.tenant_id.clone(), operation_id.to_owned());
-    let row = state.pools.reads.run(move |db| find(db, &tenant_id, &operation_id)).await;
+    let row = state.pools.reads.run(move |db| db.snapshot(|db| find(db, &tenant_id, &operation_id))).await;
     row.map_err(|fault| problem_of(request, &fault))?
         .filter(|row| row.client_id == caller.0.client_id || caller.0.has_scope(SCOPE))
         .ok_or_else(|| Problem::new(Code::OperationNotFound, "There is no operation with this id."))
@@ -82,13 +87,39 @@ struct Row {
     replay_until: Option<db::Instant>,
 }
 
-fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Row>, Fault> {
-    let row = on_db!(db, conn => operations::table
+/// An operation, and how far its message to the ERP is.
+#[derive(Debug)]
+struct Shown {
+    row: Row,
+    erp: Option<Erp>,
+}
+
+impl Deref for Shown {
+    type Target = Row;
+
+    fn deref(&self) -> &Row {
+        &self.row
+    }
+}
+
+/// A tenant without an ERP has messages that nobody delivers: of an operation that is final all the same nothing is told.
+fn with_delivery(db: &mut Db, tenant_id: &str, rows: Vec<Row>) -> Result<Vec<Shown>, Fault> {
+    let ids: Vec<&str> = rows.iter().map(|row| row.operation_id.as_str()).collect();
+    let mut deliveries = delivery::of_operations(db, tenant_id, &ids)?;
+    let shown = rows.into_iter().map(|row| {
+        let erp = deliveries.remove(&row.operation_id);
+        Shown { erp: erp.filter(|erp| row.completed_at.is_none() || !erp.is_untouched()), row }
+    });
+    Ok(shown.collect())
+}
+
+fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Shown>, Fault> {
+    let row = on_db!(&mut *db, conn => operations::table
         .find((tenant_id, operation_id))
         .select(Row::as_select())
         .first(conn)
-        .optional());
-    Ok(row?)
+        .optional())?;
+    Ok(with_delivery(db, tenant_id, row.into_iter().collect())?.pop())
 }
 
 #[derive(Serialize)]
@@ -103,11 +134,12 @@ struct View<'a> {
     updated_at: String,
     completed_at: Option<String>,
     expires_at: Option<String>,
+    erp: Option<&'a Erp>,
     error: Option<&'a str>,
     links: Links,
 }
 
-fn view(row: &Row) -> View<'_> {
+fn view(row: &Shown) -> View<'_> {
     let mut links = Links::default().with("self", operation_path(&row.operation_id));
     if let Some(order_id) = &row.order_id {
         links = links.with("order", order_path(order_id));
@@ -121,6 +153,7 @@ fn view(row: &Row) -> View<'_> {
         updated_at: db::rfc3339(row.updated_at),
         completed_at: row.completed_at.map(db::rfc3339),
         expires_at: row.replay_until.map(db::rfc3339),
+        erp: row.erp.as_ref(),
         error: row.error.as_deref(),
         links,
     }
@@ -174,7 +207,7 @@ impl Filter {
 pub async fn list(request: HttpRequest, state: web::Data<State>, caller: Caller) -> Result<HttpResponse, ProblemError> {
     let filter = Filter::read(&request, &caller)?;
     let (tenant_id, limit) = (caller.0.tenant_id, filter.limit);
-    let rows = state.pools.reads.run(move |db| read_page(db, &tenant_id, &filter)).await;
+    let rows = state.pools.reads.run(move |db| db.snapshot(|db| read_page(db, &tenant_id, &filter))).await;
     let mut rows = rows.map_err(|fault| problem_of(&request, &fault))?;
     let next_cursor =
         page::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.operation_id.clone() });
@@ -188,8 +221,8 @@ struct Page<'a> {
     next_cursor: Option<String>,
 }
 
-fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Row>, Fault> {
-    let rows = on_db!(db, conn => {
+fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Shown>, Fault> {
+    let rows = on_db!(&mut *db, conn => {
         let mut query = operations::table.filter(operations::tenant_id.eq(tenant_id)).select(Row::as_select()).into_boxed();
         if let Some(cursor) = &filter.cursor {
             query = query.filter(operations::created_at.lt(cursor.created_at).or(
@@ -214,6 +247,6 @@ fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Row>, 
             .order((operations::created_at.desc(), operations::operation_id.desc()))
             .limit(filter.limit + 1)
             .load::<Row>(conn)
-    });
-    Ok(rows?)
+    })?;
+    with_delivery(db, tenant_id, rows)
 }

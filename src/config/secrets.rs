@@ -12,14 +12,20 @@ pub struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {
     pub(super) fn among(variables: &BTreeMap<String, String>) -> Secrets {
-        let secrets = variables.iter().filter(|(name, _)| name.starts_with(SECRET_PREFIX));
-        Secrets(secrets.map(|(name, value)| (name.clone(), value.clone())).collect())
+        variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// The secret in the variable `name`; `None` where it is not set or `name` lacks the prefix.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+}
+
+/// Takes of these variables those that bear the prefix.
+impl FromIterator<(String, String)> for Secrets {
+    fn from_iter<V: IntoIterator<Item = (String, String)>>(variables: V) -> Secrets {
+        Secrets(variables.into_iter().filter(|(name, _)| name.starts_with(SECRET_PREFIX)).collect())
     }
 }
 

@@ -63,6 +63,12 @@ impl Pool {
         }
     }
 
+    /// One connection of its own, for a program that has no other.
+    #[must_use]
+    pub fn single(url: &DatabaseUrl, patience: Duration) -> Pool {
+        Pool::new(url, 1, patience)
+    }
+
     /// Waits for a turn, then runs `work` on a blocking thread with a connection of its own.
     ///
     /// Once begun, `work` runs to its end even when the caller goes away. Waiting costs no thread and no connection.

@@ -1,0 +1,119 @@
+//! How far an operation's message to the ERP is: the member `erp` of an operation.
+
+use std::collections::HashMap;
+
+use diesel::prelude::*;
+use serde::Serialize;
+
+use crate::db::tables::{orders, outbox};
+use crate::db::{self, Db, Fault};
+use crate::on_db;
+use crate::outbox::attempt::{self, Attempt};
+
+/// The states of a message, as clients see them.
+pub const STATES: &[&str] =
+    &["waiting", "delivering", "retrying", "unresolved", "delivered", "refused", "abandoned", "withdrawn"];
+
+/// The member `erp`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Erp {
+    state: &'static str,
+    reference: String,
+    erp_reference: Option<String>,
+    next_attempt_at: Option<String>,
+    attempts: Vec<AttemptView>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AttemptView {
+    number: i32,
+    started_at: String,
+    ended_at: Option<String>,
+    outcome: Option<String>,
+    detail: Option<String>,
+}
+
+#[derive(Debug, Queryable, Selectable)]
+#[diesel(table_name = outbox)]
+struct MessageRow {
+    message_id: String,
+    operation_id: String,
+    order_id: String,
+    state: String,
+    attempts: i32,
+    next_attempt_at: db::Instant,
+}
+
+/// What is to be told of these operations, by their ids. An operation without a message has nothing here.
+pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Result<HashMap<String, Erp>, Fault> {
+    let messages: Vec<MessageRow> = on_db!(&mut *db, conn => outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::operation_id.eq_any(operation_ids))
+        .select(MessageRow::as_select())
+        .load(conn))?;
+    if messages.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let order_ids: Vec<&str> = messages.iter().map(|message| message.order_id.as_str()).collect();
+    let names: Vec<(String, String, Option<String>)> = on_db!(&mut *db, conn => orders::table
+        .filter(orders::tenant_id.eq(tenant_id))
+        .filter(orders::order_id.eq_any(order_ids))
+        .select((orders::order_id, orders::reference, orders::erp_reference))
+        .load(conn))?;
+    let names: HashMap<String, (String, Option<String>)> =
+        names.into_iter().map(|(order_id, ours, theirs)| (order_id, (ours, theirs))).collect();
+    let message_ids: Vec<String> = messages.iter().map(|message| message.message_id.clone()).collect();
+    let mut attempts: HashMap<String, Vec<AttemptView>> = HashMap::new();
+    for attempt in attempt::of_messages(db, tenant_id, &message_ids)? {
+        attempts.entry(attempt.message_id.clone()).or_default().push(view(attempt));
+    }
+    Ok(messages
+        .into_iter()
+        .map(|message| {
+            let (reference, erp_reference) = names.get(&message.order_id).cloned().unwrap_or_default();
+            let state = state_of(&message);
+            let waits = matches!(state, "waiting" | "retrying");
+            let erp = Erp {
+                state,
+                reference,
+                erp_reference,
+                next_attempt_at: waits.then(|| db::rfc3339(message.next_attempt_at)),
+                attempts: attempts.remove(&message.message_id).unwrap_or_default(),
+            };
+            (message.operation_id, erp)
+        })
+        .collect())
+}
+
+fn state_of(message: &MessageRow) -> &'static str {
+    match message.state.as_str() {
+        "waiting" if message.attempts == 0 => "waiting",
+        "waiting" => "retrying",
+        "leased" => "delivering",
+        "parked" => "unresolved",
+        "delivered" => "delivered",
+        "refused" => "refused",
+        "abandoned" => "abandoned",
+        _ => "withdrawn",
+    }
+}
+
+fn view(attempt: Attempt) -> AttemptView {
+    AttemptView {
+        number: attempt.number,
+        started_at: db::rfc3339(attempt.started_at),
+        ended_at: attempt.ended_at.map(db::rfc3339),
+        outcome: attempt.outcome,
+        detail: attempt.detail,
+    }
+}
+
+impl Erp {
+    /// Whether nothing was ever tried: what a tenant without an ERP shows.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.state == "waiting"
+    }
+}

@@ -1,0 +1,97 @@
+//! What the two commands of the duty desk share: they find and lock an unresolved operation, decide about its message, and
+//! write down who decided what, when and why.
+
+use diesel::prelude::*;
+
+use super::reply::operation_path;
+use super::{Done, Stop, Tx, order_rows};
+use crate::db::Fault;
+use crate::db::tables::{interventions, operations};
+use crate::on_db;
+use crate::outbox::settle::{self, Decision, Parked};
+use crate::problem::{Code, Links, Problem};
+
+/// The path parameter that names the target.
+pub(super) const OPERATION_ID: &str = "operationId";
+
+/// The member of the answer that names the target; `operationId` is the decision's own operation.
+pub(super) const TARGET_MEMBER: &str = "targetOperationId";
+
+/// An unresolved operation whose order is locked.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) operation_id: String,
+    pub(super) order_id: String,
+}
+
+/// Finds the unresolved operation of this id, and locks its order as everybody does who changes it.
+pub(super) fn lock_unresolved(tx: &mut Tx<'_>, operation_id: &str) -> Result<Target, Stop> {
+    let not_found = || Problem::new(Code::OperationNotFound, "There is no operation with this id.");
+    let (_, order_id) = read(tx, operation_id)?.ok_or_else(not_found)?;
+    if let Some(order_id) = &order_id {
+        order_rows::lock(tx, order_id)?;
+    }
+    // Only behind the lock the state stands still.
+    let (status, _) = read(tx, operation_id)?.ok_or_else(not_found)?;
+    match (status.as_str(), order_id) {
+        ("unresolved", Some(order_id)) => Ok(Target { operation_id: operation_id.to_owned(), order_id }),
+        (status, _) => {
+            let detail = format!("The operation is {status}.");
+            let links = Links::default().with("target", operation_path(operation_id));
+            Err(Problem { links, ..Problem::new(Code::OperationNotUnresolved, detail) }.into())
+        }
+    }
+}
+
+fn read(tx: &mut Tx<'_>, operation_id: &str) -> Result<Option<(String, Option<String>)>, Fault> {
+    let found = on_db!(&mut *tx.db, conn => operations::table
+        .find((&tx.call.tenant_id, operation_id))
+        .select((operations::status, operations::order_id))
+        .first(conn)
+        .optional());
+    Ok(found?)
+}
+
+/// Decides about the target's message.
+pub(super) fn decide(tx: &mut Tx<'_>, target: &Target, decision: Decision) -> Result<Parked, Fault> {
+    let key = (tx.call.tenant_id.as_str(), target.operation_id.as_str());
+    let parked = settle::decide(tx.db, key, decision, tx.now)?;
+    parked.ok_or_else(|| Fault::Bug(format!("the unresolved operation {} has no parked message", target.operation_id)))
+}
+
+/// A decision, for those who ask later.
+pub(super) struct Intervention<'a> {
+    pub(super) decision: &'static str,
+    pub(super) erp_reference: Option<&'a str>,
+    pub(super) reason: Option<&'a str>,
+}
+
+/// Writes down who decided what about the target, when and why.
+pub(super) fn write_down(tx: &mut Tx<'_>, target: &str, intervention: &Intervention<'_>) -> Result<(), Fault> {
+    let row = (
+        interventions::tenant_id.eq(&tx.call.tenant_id),
+        interventions::operation_id.eq(&tx.call.operation_id),
+        interventions::target_operation_id.eq(target),
+        interventions::client_id.eq(&tx.call.client_id),
+        interventions::decision.eq(intervention.decision),
+        interventions::erp_reference.eq(intervention.erp_reference),
+        interventions::reason.eq(intervention.reason),
+        interventions::trace_id.eq(&tx.call.trace_id),
+        interventions::created_at.eq(tx.now),
+    );
+    on_db!(&mut *tx.db, conn => diesel::insert_into(interventions::table).values(row).execute(conn))?;
+    Ok(())
+}
+
+/// The answer: the target and how it stands now.
+pub(super) fn done(target: Target, state: &'static str) -> Done {
+    Done {
+        status: 200,
+        state,
+        id_member: TARGET_MEMBER,
+        path: operation_path(&target.operation_id),
+        id: target.operation_id,
+        order_id: Some(target.order_id),
+        goes_on: false,
+    }
+}
