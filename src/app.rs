@@ -73,7 +73,8 @@ impl App {
         let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
         let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
         let metrics = web::Data::new(metrics_of(&pools));
-        let relay = config.relay.then(|| Arc::new(Relay::new(&config, pools.writes.clone(), metrics.clone().into_inner())));
+        let relay =
+            config.relay.then(|| Arc::new(Relay::new(&config, pools.writes.clone(), metrics.clone().into_inner())));
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),

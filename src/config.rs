@@ -101,7 +101,8 @@ impl Config {
         let database = from.read(&setting::DATABASE_URL, value::database)?;
         let demo = from.read(&setting::DEMO, value::switch(matches!(database, DatabaseUrl::Sqlite(_))))?;
         let replay_window = from.read(&setting::REPLAY_WINDOW, value::duration(MINUTE..=3650 * DAY))?;
-        let erp_timeout = from.read(&setting::ERP_TIMEOUT, value::duration(Duration::from_millis(100)..=10 * MINUTE))?;
+        let erp_timeout =
+            from.read(&setting::ERP_TIMEOUT, value::duration(Duration::from_millis(100)..=10 * MINUTE))?;
         Ok(Config {
             database,
             bind: from.read(&setting::BIND, value::address)?,
@@ -120,8 +121,7 @@ impl Config {
             rate_limit: from.read(&setting::RATE_LIMIT, value::number(0..=100_000))?,
             cors_origins: from.read(&setting::CORS_ORIGINS, CorsOrigins::parse)?,
             relay: from.read(&setting::RELAY, value::on_or_off)?,
-            relay_interval: from
-                .read(&setting::RELAY_INTERVAL, value::duration(Duration::from_millis(10)..=MINUTE))?,
+            relay_interval: from.read(&setting::RELAY_INTERVAL, value::duration(Duration::from_millis(10)..=MINUTE))?,
             relay_parallel: from.read(&setting::RELAY_PARALLEL, value::number(1..=64))?,
             lease: from.read(&setting::LEASE, value::duration(erp_timeout + Duration::from_millis(1)..=60 * MINUTE))?,
             erp_timeout,

@@ -178,7 +178,9 @@ impl Gateways {
         match connection.kind.as_str() {
             sandbox::KIND => Ok(Box::new(self.sandbox.of(&connection.tenant_id))),
             webhook::KIND => Ok(Box::new(webhook::Webhook::open(connection, &self.http, &self.secrets)?)),
-            other => Err(Failure::Misconfigured(format!("there is no gateway '{other}'; known are {}", KINDS.join(", ")))),
+            other => {
+                Err(Failure::Misconfigured(format!("there is no gateway '{other}'; known are {}", KINDS.join(", "))))
+            }
         }
     }
 }

@@ -101,9 +101,11 @@ impl Metrics {
             "Database connections of this process: idle, in_use, and max, the most there may be.",
         );
         let pool = IntGaugeVec::new(opts, &["state"]).expect(VALID);
-        let attempts = counter("orders_erp_attempts_total", "Attempts by kind of message and outcome.", &["kind", "outcome"]);
+        let attempts =
+            counter("orders_erp_attempts_total", "Attempts by kind of message and outcome.", &["kind", "outcome"]);
         let reclaimed = IntCounter::new("orders_erp_reclaimed_total", "Messages taken over from a relay that stopped.");
-        let lost = IntCounter::new("orders_erp_lost_leases_total", "Attempts that lost their lease before they were settled.");
+        let lost =
+            IntCounter::new("orders_erp_lost_leases_total", "Attempts that lost their lease before they were settled.");
         let (reclaimed, lost_leases) = (reclaimed.expect(VALID), lost.expect(VALID));
         let registry = Registry::new();
         registry.register(Box::new(attempts.clone())).expect(VALID);

@@ -284,12 +284,7 @@ pub fn lines(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
-pub fn announce(
-    tx: &mut Tx<'_>,
-    kind: Kind,
-    order: &OrderRow,
-    content: Option<(&str, &Json)>,
-) -> Result<(), Fault> {
+pub fn announce(tx: &mut Tx<'_>, kind: Kind, order: &OrderRow, content: Option<(&str, &Json)>) -> Result<(), Fault> {
     append(tx, kind, (&order.order_id, &order.reference), order.version + 1, content)
 }
 

@@ -87,10 +87,9 @@ impl Command for ResolveOperation {
             _ => {}
         }
         let verdict = match (body.text("outcome"), erp_reference, reason) {
-            (Some("delivered"), Some(name), _) => Some(Verdict::Delivered {
-                erp_reference: name.to_owned(),
-                reason: reason.map(str::to_owned),
-            }),
+            (Some("delivered"), Some(name), _) => {
+                Some(Verdict::Delivered { erp_reference: name.to_owned(), reason: reason.map(str::to_owned) })
+            }
             (Some("abandoned"), _, Some(reason)) => Some(Verdict::Abandoned { reason: reason.to_owned() }),
             _ => None,
         };
@@ -108,11 +107,7 @@ impl Command for ResolveOperation {
             Verdict::Delivered { erp_reference, reason } => (
                 Decision::Delivered,
                 Conclusion::Delivered(Some(erp_reference)),
-                Intervention {
-                    decision: "delivered",
-                    erp_reference: Some(erp_reference),
-                    reason: reason.as_deref(),
-                },
+                Intervention { decision: "delivered", erp_reference: Some(erp_reference), reason: reason.as_deref() },
                 "succeeded",
             ),
             Verdict::Abandoned { reason } => (

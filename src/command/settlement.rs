@@ -1,9 +1,9 @@
 //! What the end of a message does to its order and to operations: for the relay, which heard the ERP, and for the duty desk.
 //! A hand-over makes its order `confirmed` or `rejected`; a cancel makes it `cancelled`, or `confirmed` again.
 
+use super::Retention;
 use super::operation::{self, End, Open};
 use super::order_rows::{self, OrderRow};
-use super::Retention;
 use crate::db::{self, Db, Fault};
 use crate::outbox::{self, Kind, State};
 use crate::problem::Code;
@@ -44,7 +44,8 @@ pub fn conclude(
     now: db::Instant,
 ) -> Result<(), Fault> {
     let order = order_rows::find_and_lock(db, subject.tenant_id, subject.order_id)?;
-    let order = order.ok_or_else(|| Fault::Bug(format!("a message is about the unknown order {}", subject.order_id)))?;
+    let order =
+        order.ok_or_else(|| Fault::Bug(format!("a message is about the unknown order {}", subject.order_id)))?;
     let own = [subject.operation_id.to_owned()];
     let operation = (subject.tenant_id, own.as_slice());
     let mut windows = Windows { db, retention, now };
@@ -110,7 +111,8 @@ impl Windows<'_> {
         let (tenant_id, order_id) = (subject.tenant_id, subject.order_id);
         if order.status == "cancelling" {
             let rest = outbox::withdraw_rest(self.db, tenant_id, order_id)?;
-            let (cancels, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(_, kind)| *kind == Kind::OrderCancelled);
+            let (cancels, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|(_, kind)| *kind == Kind::OrderCancelled);
             self.end((tenant_id, &names(cancels)), End::Succeeded)?;
             self.end((tenant_id, &names(others)), End::Failed(Code::OrderWithdrawn))?;
             return self.set_order(subject, order, "cancelled", None);

@@ -61,7 +61,9 @@ impl Client {
         let url = Url::parse(url).map_err(|_| misconfigured("the URL of the connection cannot be read"))?;
         let allowed = url.scheme() == "https" || (self.allow_private && url.scheme() == "http");
         if !allowed {
-            return Err(misconfigured("the URL has to begin with https://; http:// is for ORDERS_ERP_ALLOW_PRIVATE=on"));
+            return Err(misconfigured(
+                "the URL has to begin with https://; http:// is for ORDERS_ERP_ALLOW_PRIVATE=on",
+            ));
         }
         // A name is checked when it is resolved, an address has to be checked here.
         let address = match url.host() {
@@ -217,15 +219,21 @@ mod tests {
     #[actix_web::test]
     async fn a_private_target_is_refused_by_address_and_by_name() {
         let client = Client::new(Duration::from_secs(5), false);
-        for url in ["https://127.0.0.1/x", "https://[::1]/x", "https://169.254.169.254/", "http://example.com/", "ftp://a.b/"] {
+        for url in
+            ["https://127.0.0.1/x", "https://[::1]/x", "https://169.254.169.254/", "http://example.com/", "ftp://a.b/"]
+        {
             assert!(matches!(client.check(url), Err(Failure::Misconfigured(_))), "{url}");
         }
         // The name passes the first check and is refused when it is resolved, before a connection is made.
         let url = client.check("https://localhost/x").expect("a name is checked later");
-        let Err(Failure::Misconfigured(text)) = client.send(client.get(url)).await else { panic!("it was connected to") };
+        let Err(Failure::Misconfigured(text)) = client.send(client.get(url)).await else {
+            panic!("it was connected to")
+        };
         assert!(text.contains("'localhost' is in a private network"), "{text}");
         let url = client.check("https://no-such-host.invalid/").expect("a name is checked later");
-        let Err(Failure::Misconfigured(text)) = client.send(client.get(url)).await else { panic!("it was connected to") };
+        let Err(Failure::Misconfigured(text)) = client.send(client.get(url)).await else {
+            panic!("it was connected to")
+        };
         assert!(text.contains("cannot be resolved"), "{text}");
     }
 }

@@ -75,13 +75,16 @@ impl Webhook {
         let name = connection.secret_name.as_deref();
         let name = name.ok_or_else(|| wrong("a webhook needs a secret to sign with".to_owned()))?;
         let secret = secrets.get(name).ok_or_else(|| wrong(format!("the variable {name} is not set")))?;
-        let key = SigningKey::read(secret)
-            .ok_or_else(|| wrong(format!("{name} is not the Base64 of 24 to 64 bytes, with or without whsec_ before it")))?;
+        let key = SigningKey::read(secret).ok_or_else(|| {
+            wrong(format!("{name} is not the Base64 of 24 to 64 bytes, with or without whsec_ before it"))
+        })?;
         let options = json::parse(connection.options.as_bytes()).ok();
         let unknown_outcome = options.as_ref().and_then(|options| options.text("unknownOutcome"));
         let unknown_outcome = match unknown_outcome {
             None => UnknownOutcome::default(),
-            Some(text) => UnknownOutcome::named(text).ok_or_else(|| wrong(format!("unknownOutcome '{text}' is not known")))?,
+            Some(text) => {
+                UnknownOutcome::named(text).ok_or_else(|| wrong(format!("unknownOutcome '{text}' is not known")))?
+            }
         };
         Ok(Webhook { client: client.clone(), url: client.check(url)?, key, unknown_outcome })
     }
@@ -185,8 +188,13 @@ impl Gateway for Webhook {
             let request = self.client.get(self.look_up_url("ping")?).timeout(Duration::from_secs(10));
             let answer = self.client.send(request).await?;
             match answer.status {
-                401 | 403 => Err(Failure::Misconfigured(format!("the ERP answered {}: the secret is not accepted", answer.status))),
-                300..=399 => Err(Failure::Misconfigured("the ERP answers with a redirect; set the address it leads to".to_owned())),
+                401 | 403 => Err(Failure::Misconfigured(format!(
+                    "the ERP answered {}: the secret is not accepted",
+                    answer.status
+                ))),
+                300..=399 => Err(Failure::Misconfigured(
+                    "the ERP answers with a redirect; set the address it leads to".to_owned(),
+                )),
                 status => Ok(format!("the ERP answers (status {status} for an order that is not there)")),
             }
         })

@@ -124,10 +124,7 @@ async fn verify(
         Verification::AskAPerson if leased.resend_asked => return Ok(Doubt::Kept),
         Verification::AskAPerson => {
             let detail = "nobody but a person can tell whether the ERP has it";
-            return Err(Box::new(Report {
-                ask_a_person: true,
-                ..Report::new(Outcome::Unknown, detail, Doubt::Kept)
-            }));
+            return Err(Box::new(Report { ask_a_person: true, ..Report::new(Outcome::Unknown, detail, Doubt::Kept) }));
         }
         Verification::LookThenSend => true,
         Verification::LookAndWait => window_ends <= delivery.now,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::deliver::{Doubt, Report};
 use crate::config::Retry;
 use crate::db;
+use crate::outbox::Outcome;
 use crate::outbox::lease::{DEAD_AFTER, Leased};
 use crate::outbox::settle::{Next, Settlement};
-use crate::outbox::Outcome;
 
 /// The pause after so many failures in a row, 1 or more: between nothing and twice the pause of the failure before, but
 /// never over the cap ("full jitter"), so that what failed together does not come back together.
@@ -114,7 +114,9 @@ mod tests {
 
     #[test]
     fn a_pause_is_anything_up_to_a_limit_that_doubles_and_is_capped() {
-        for (failures, most) in [(1, 1_000), (2, 2_000), (5, 16_000), (10, 512_000), (11, 900_000), (4_000_000, 900_000)] {
+        for (failures, most) in
+            [(1, 1_000), (2, 2_000), (5, 16_000), (10, 512_000), (11, 900_000), (4_000_000, 900_000)]
+        {
             assert_eq!(backoff(&RETRY, failures, 0), Duration::ZERO);
             assert_eq!(backoff(&RETRY, failures, most), Duration::from_millis(most));
             assert_eq!(backoff(&RETRY, failures, most + 1), Duration::ZERO, "the draw wraps round");

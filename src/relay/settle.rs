@@ -8,9 +8,9 @@ use super::{Rules, policy};
 use crate::command::order_rows;
 use crate::command::settlement::{self, Conclusion, Subject};
 use crate::db::{self, Db, Fault, Pool};
+use crate::outbox::connection::{self, Connection};
 use crate::outbox::lease::Leased;
 use crate::outbox::settle::{self as message, Next};
-use crate::outbox::connection::{self, Connection};
 use crate::problem::Code;
 
 /// How long a settlement waits for a rival that changes the same order.
@@ -54,12 +54,8 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
         if !message::settle(db, leased, &settlement, now)? {
             return Ok(false);
         }
-        let subject = Subject {
-            tenant_id,
-            order_id: &leased.order_id,
-            operation_id: &leased.operation_id,
-            kind: leased.kind,
-        };
+        let subject =
+            Subject { tenant_id, order_id: &leased.order_id, operation_id: &leased.operation_id, kind: leased.kind };
         let conclusion = match settlement.next {
             Next::Delivered => Some(Conclusion::Delivered(report.erp_reference.as_deref())),
             Next::Refused => Some(Conclusion::No(Code::RefusedByErp)),

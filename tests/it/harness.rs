@@ -2,10 +2,12 @@
 
 pub mod cluster;
 pub mod database;
+pub mod erp;
 pub mod http;
 pub mod ports;
 pub mod process;
 pub mod raw;
+pub mod relay;
 pub mod settings;
 pub mod wait;
 pub mod world;

@@ -1,5 +1,6 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
+mod erp;
 mod fingerprint;
 mod harness;
 mod json_input;

@@ -46,12 +46,21 @@ impl Process {
 
     /// Starts the service and does not wait for anything, for tests of a start that fails.
     pub fn spawn(database_url: &str, settings: &[(&str, &str)]) -> Self {
+        Self::start("serve", database_url, settings)
+    }
+
+    /// Starts the relay alone.
+    pub fn relay(database_url: &str, settings: &[(&str, &str)]) -> Self {
+        Self::start("relay", database_url, settings)
+    }
+
+    fn start(task: &str, database_url: &str, settings: &[(&str, &str)]) -> Self {
         let home = tempfile::Builder::new().prefix("orders-process-").tempdir().expect("a directory for the process");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let log = home.path().join("log");
         let file = File::create(&log).expect("the directory is ours");
         let child = program(&home)
-            .arg("serve")
+            .arg(task)
             .env("DATABASE_URL", database_url)
             .env("ORDERS_BIND", address.to_string())
             .envs(QUIET)

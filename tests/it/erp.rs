@@ -1,0 +1,10 @@
+//! The way of an order to the ERP, on both databases, against an ERP that does what the test asks of it.
+
+mod cancel;
+mod duty;
+mod gateways;
+mod killed;
+mod leases;
+mod outcomes;
+mod pace;
+mod sandbox;

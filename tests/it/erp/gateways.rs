@@ -1,0 +1,156 @@
+//! What every gateway keeps, and how a connection is administered. A new gateway needs its line in [`each_gateway`].
+
+use std::time::Duration;
+
+use order_service::config::Secrets;
+use order_service::db::Db;
+use order_service::erp::{Cancelled, Delivery, Failure, Gateway, Gateways};
+use order_service::outbox::Kind;
+use order_service::outbox::connection::Connection;
+
+use crate::harness::erp::{FakeErp, Step};
+use crate::harness::process;
+use crate::harness::relay::{SECRET, relay_config};
+use crate::harness::world::{World, on_both_databases};
+
+fn connection(kind: &str, url: Option<String>) -> Connection {
+    Connection {
+        tenant_id: "acme".to_owned(),
+        kind: kind.to_owned(),
+        url,
+        secret_name: Some(SECRET.0.to_owned()),
+        options: "{}".to_owned(),
+        failures: 0,
+        paused_until: None,
+        pause_reason: None,
+    }
+}
+
+fn gateways() -> Gateways {
+    let secrets = Secrets::from_iter([(SECRET.0.to_owned(), SECRET.1.to_owned())]);
+    Gateways::new(secrets, Duration::from_secs(5), true)
+}
+
+fn each_gateway(erp: &FakeErp) -> Vec<(&'static str, Box<dyn Gateway>)> {
+    let gateways = gateways();
+    let open = |kind, url| gateways.open(&connection(kind, url)).unwrap_or_else(|failure| panic!("{kind}: {failure}"));
+    vec![("sandbox", open("sandbox", None)), ("webhook", open("webhook", Some(erp.url())))]
+}
+
+fn delivery(kind: Kind, reference: &str) -> Delivery {
+    let name = match kind {
+        Kind::OrderCreated | Kind::OrderReplaced => "order",
+        Kind::OrderCancelled => "cancel",
+        Kind::PaymentReceived => "payment",
+    };
+    let payload = format!(
+        r#"{{"type":"{}","reference":"{reference}","orderId":"ord_1","occurredAt":"2026-03-02T08:00:00.000Z"}}"#,
+        kind.as_str()
+    );
+    let now = chrono::NaiveDate::from_ymd_opt(2026, 3, 2).and_then(|day| day.and_hms_opt(8, 0, 0)).expect("a date");
+    let id = format!("msg_{name}_{reference}");
+    Delivery::new((&id, kind), &payload, &"a".repeat(32), (1, now)).expect("the payload can be read")
+}
+
+#[actix_web::test]
+async fn every_gateway_keeps_the_same_promises() {
+    let erp = FakeErp::start();
+    for (kind, gateway) in each_gateway(&erp) {
+        let order = delivery(Kind::OrderCreated, "web/a b/1");
+        gateway.ping().await.unwrap_or_else(|failure| panic!("{kind}: {failure}"));
+        assert_eq!(gateway.find(&order).await, Ok(None), "{kind}: nothing is there yet");
+        let first = gateway.create(&order).await.expect(kind);
+        assert!(!first.before && first.erp_reference.is_some(), "{kind}: {first:?}");
+        let again = gateway.create(&order).await.expect(kind);
+        assert!(again.before, "{kind}: a second one is not made");
+        let found = gateway.find(&order).await.expect(kind).expect(kind);
+        assert!(found.before && found.erp_reference == first.erp_reference, "{kind}: {found:?}");
+        assert_eq!(gateway.find(&delivery(Kind::OrderCreated, "web/a b/2")).await, Ok(None), "{kind}: another order");
+        gateway.advance(&order).await.expect(kind);
+        gateway.receive_payment(&delivery(Kind::PaymentReceived, "web/a b/1")).await.expect(kind);
+        let cancel = delivery(Kind::OrderCancelled, "web/a b/1");
+        assert_eq!(gateway.cancel(&cancel).await, Ok(Cancelled::Now), "{kind}");
+        assert_eq!(gateway.cancel(&cancel).await, Ok(Cancelled::Before), "{kind}");
+    }
+    assert_eq!(erp.orders().len(), 1);
+}
+
+#[actix_web::test]
+async fn each_answer_of_a_webhook_means_one_thing() {
+    let erp = FakeErp::start();
+    let gateway = gateways().open(&connection("webhook", Some(erp.url()))).expect("it is well configured");
+    for (number, (step, meaning)) in (0_i32..).zip([
+        (Step::Status(400), "refused"),
+        (Step::Status(422), "refused"),
+        (Step::Status(301), "misconfigured"),
+        (Step::Status(401), "misconfigured"),
+        (Step::Status(403), "misconfigured"),
+        (Step::Status(404), "misconfigured"),
+        (Step::Status(408), "unavailable"),
+        (Step::Status(425), "unavailable"),
+        (Step::Status(429), "unavailable"),
+        (Step::Busy("1"), "unavailable"),
+        (Step::Status(500), "unknown"),
+        (Step::Status(502), "unknown"),
+        (Step::Cut, "unknown"),
+        (Step::AcceptThenCut, "unknown"),
+        (Step::AcceptThenRubbish, "unknown"),
+    ]) {
+        erp.script(&[step]);
+        let said = match gateway.create(&delivery(Kind::OrderCreated, &format!("order-{number}"))).await {
+            Ok(_) => "taken",
+            Err(Failure::Refused(_)) => "refused",
+            Err(Failure::Conflict(_)) => "conflict",
+            Err(Failure::Misconfigured(_)) => "misconfigured",
+            Err(Failure::NotDelivered(_)) => "not delivered",
+            Err(Failure::Unavailable { .. }) => "unavailable",
+            Err(Failure::Unknown(_)) => "unknown",
+        };
+        assert_eq!(said, meaning, "{step:?}");
+    }
+    // Each was one request: nothing below the relay tries again.
+    assert_eq!(erp.requests("POST").len(), 15);
+    let gone = erp.url();
+    drop(erp);
+    let gateway = gateways().open(&connection("webhook", Some(gone))).expect("it is well configured");
+    let failure = gateway.create(&delivery(Kind::OrderCreated, "x")).await;
+    assert!(matches!(failure, Err(Failure::NotDelivered(_))), "{failure:?}");
+}
+
+on_both_databases! {
+    async fn a_connection_is_administered_and_its_secret_is_nowhere(world: World) {
+        let erp = FakeErp::start();
+        world.shop();
+        let settings = [SECRET, ("ORDERS_ERP_ALLOW_PRIVATE", "on")];
+        let run = |arguments: &[&str], settings: &[(&str, &str)]| {
+            let output = process::run(world.database().url(), arguments, settings);
+            let text = [output.stdout, output.stderr].concat();
+            (output.status.success(), String::from_utf8(text).expect("it is text"))
+        };
+        let url = erp.url();
+        let set = ["erp", "set", "--tenant", "acme", "--kind", "webhook", "--url", &url, "--secret-env", SECRET.0];
+        let (done, said) = run(&set, &settings);
+        assert!(done && said.contains("0 messages wait for it"), "{said}");
+        let (done, said) = run(&["erp", "check", "--tenant", "acme"], &settings);
+        assert!(done && said.contains("the ERP answers"), "{said}");
+        erp.script_look_ups(&[Step::Status(401)]);
+        let (done, said) = run(&["erp", "check", "--tenant", "acme"], &settings);
+        assert!(!done && said.contains("the secret is not accepted"), "{said}");
+        let rows = format!("{:?}", world.rows("SELECT tenant_id, kind, url, secret_name, options FROM erp_connections"));
+        assert!(rows.contains(SECRET.0) && !rows.contains(SECRET.1), "{rows}");
+
+        for (arguments, settings, wrong) in [
+            (&set[..], &settings[1..], "the variable ORDERS_SECRET_HOOK is not set"),
+            (&set, &settings[..1], "http:// is for ORDERS_ERP_ALLOW_PRIVATE=on"),
+            (&["erp", "check", "--tenant", "other"], &settings[..], "tenant 'other' has no ERP"),
+            (&["erp", "set", "--tenant", "other", "--kind", "sandbox"], &settings, "there is no tenant 'other'"),
+            (&["erp", "set", "--tenant", "acme", "--kind", "webhook", "--url", &url, "--secret-env", "HOME"], &settings, "begins with ORDERS_SECRET_"),
+        ] {
+            let (done, said) = run(arguments, settings);
+            assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{said}");
+        }
+        let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
+        let kept = order_service::outbox::connection::find(&mut db, "acme").expect("it works").expect("it was set");
+        assert_eq!(kept.kind, "webhook", "what was refused has changed nothing");
+    }
+}

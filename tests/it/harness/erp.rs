@@ -1,0 +1,298 @@
+//! An ERP that takes webhooks, over real HTTP, and does what a test asks of it: accept, refuse, hang, cut, lie.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::wait::until;
+
+/// A test waits so long for a request; far longer than any relay of the tests rests.
+const SOON: Duration = Duration::from_secs(30);
+
+/// What the ERP does with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Takes it and answers 200 with its own name of the order.
+    Accept,
+    /// Takes it, and cuts the connection instead of an answer.
+    AcceptThenCut,
+    /// Takes it, and says nothing until [`FakeErp::release`].
+    AcceptThenHang,
+    /// Cuts the connection and takes nothing.
+    Cut,
+    /// Says nothing until [`FakeErp::release`], and takes nothing.
+    Hang,
+    /// Says nothing until [`FakeErp::release`], and takes it then.
+    HangThenAccept,
+    /// Takes nothing and answers this, with a `message` for people.
+    Status(u16),
+    /// Takes nothing and answers 503 with this `Retry-After`.
+    Busy(&'static str),
+    /// Takes it and answers what is no HTTP.
+    AcceptThenRubbish,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `POST` or `GET`.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The header lines.
+    pub headers: Vec<String>,
+    /// The body.
+    pub body: String,
+}
+
+impl Request {
+    /// The value of a header; the test fails where it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        let prefix = format!("{name}: ");
+        let found = self.headers.iter().find_map(|line| line.strip_prefix(&prefix));
+        found.unwrap_or_else(|| panic!("{name} is not among {:?}", self.headers))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).expect("a webhook is JSON")
+    }
+}
+
+/// The ERP. It hangs up and ends with this value.
+pub struct FakeErp {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    posts: VecDeque<Step>,
+    gets: VecDeque<Step>,
+    always: Option<(String, Step)>,
+    requests: Vec<Request>,
+    /// The references of the orders that it has made, each as often as it was made.
+    orders: Vec<String>,
+    cancelled: Vec<String>,
+    payments: Vec<String>,
+    keys: Vec<String>,
+    ignores_keys: bool,
+    released: u64,
+    under_way: usize,
+    most_under_way: usize,
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_release(&self) {
+        let inner = self.lock();
+        let before = inner.released;
+        let waited = self.changed.wait_while(inner, |inner| inner.released == before);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl FakeErp {
+    /// An ERP on a free port that accepts everything.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let state = Arc::new(State::default());
+        let served = Arc::clone(&state);
+        // The thread ends with the test run; the connection that `drop` makes ends its wait before.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let state = Arc::clone(&served);
+                if Arc::strong_count(&state) == 2 {
+                    return;
+                }
+                thread::spawn(move || serve(&state, stream));
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Where it takes webhooks.
+    pub fn url(&self) -> String {
+        format!("http://{}/hooks/orders", self.address)
+    }
+
+    /// What it does with the next messages; afterwards it accepts.
+    pub fn script(&self, steps: &[Step]) {
+        self.state.lock().posts.extend(steps);
+    }
+
+    /// What it does with the next look-ups; afterwards it says what it has.
+    pub fn script_look_ups(&self, steps: &[Step]) {
+        self.state.lock().gets.extend(steps);
+    }
+
+    /// What it does with every message whose body holds `mark`.
+    pub fn always(&self, mark: &str, step: Step) {
+        self.state.lock().always = Some((mark.to_owned(), step));
+    }
+
+    /// It makes an order of every message that it takes, whatever the key says.
+    pub fn ignore_keys(&self) {
+        self.state.lock().ignores_keys = true;
+    }
+
+    /// Lets go on who hangs now.
+    pub fn release(&self) {
+        self.state.lock().released += 1;
+        self.state.changed.notify_all();
+    }
+
+    /// The requests so far, of this method.
+    pub fn requests(&self, method: &str) -> Vec<Request> {
+        self.state.lock().requests.iter().filter(|request| request.method == method).cloned().collect()
+    }
+
+    /// Waits until it has got so many messages.
+    pub fn wait_for_posts(&self, count: usize) {
+        until(SOON, "the ERP has got the message", || self.requests("POST").len() >= count);
+    }
+
+    /// The references of the orders that it has made, each as often as it was made.
+    pub fn orders(&self) -> Vec<String> {
+        self.state.lock().orders.clone()
+    }
+
+    /// The references of the orders that it has cancelled.
+    pub fn cancelled(&self) -> Vec<String> {
+        self.state.lock().cancelled.clone()
+    }
+
+    /// The references of the orders that it was told a payment of.
+    pub fn payments(&self) -> Vec<String> {
+        self.state.lock().payments.clone()
+    }
+
+    /// The most requests that were under way at one time.
+    pub fn most_under_way(&self) -> usize {
+        self.state.lock().most_under_way
+    }
+}
+
+impl Drop for FakeErp {
+    fn drop(&mut self) {
+        self.release();
+        // Wakes the thread that listens, which then sees that it is alone.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve(state: &State, mut stream: TcpStream) {
+    let Some(request) = read(&mut stream) else { return };
+    let step = {
+        let mut inner = state.lock();
+        inner.requests.push(request.clone());
+        inner.under_way += 1;
+        inner.most_under_way = inner.most_under_way.max(inner.under_way);
+        let marked = inner.always.clone().filter(|(mark, _)| request.method == "POST" && request.body.contains(mark));
+        let queue = if request.method == "POST" { &mut inner.posts } else { &mut inner.gets };
+        marked.map(|(_, step)| step).or_else(|| queue.pop_front())
+    };
+    let answer = act(state, &request, step.unwrap_or(Step::Accept));
+    state.lock().under_way -= 1;
+    match answer {
+        // Whoever asked may have hung up long ago, which is what some tests want.
+        Some(answer) => drop(stream.write_all(answer.as_bytes())),
+        None => drop(stream.shutdown(Shutdown::Both)),
+    }
+}
+
+fn act(state: &State, request: &Request, step: Step) -> Option<String> {
+    match step {
+        Step::Accept => Some(take(state, request)),
+        Step::AcceptThenCut => {
+            take(state, request);
+            None
+        }
+        Step::AcceptThenHang => {
+            take(state, request);
+            state.wait_for_release();
+            None
+        }
+        Step::Cut => None,
+        Step::Hang => {
+            state.wait_for_release();
+            None
+        }
+        Step::HangThenAccept => {
+            state.wait_for_release();
+            Some(take(state, request))
+        }
+        Step::Status(status) => Some(answer(status, "", r#"{"message":"the ERP's own words"}"#)),
+        Step::Busy(retry_after) => Some(answer(503, &format!("retry-after: {retry_after}\r\n"), "")),
+        Step::AcceptThenRubbish => {
+            take(state, request);
+            Some("\u{1}\u{2}this is no HTTP\r\n\r\n".to_owned())
+        }
+    }
+}
+
+fn take(state: &State, request: &Request) -> String {
+    let mut inner = state.lock();
+    if request.method == "GET" {
+        let wanted = request.path.rsplit('/').next().unwrap_or_default();
+        let found = inner.orders.iter().position(|order| order.replace('/', "%2F").replace(' ', "%20") == wanted);
+        return found.map_or_else(|| answer(404, "", ""), |index| answer(200, "", &name(index)));
+    }
+    let (message, key) = (request.json(), request.header("idempotency-key").to_owned());
+    let reference = message["reference"].as_str().expect("every message has a reference").to_owned();
+    if inner.keys.contains(&key) && !inner.ignores_keys {
+        return answer(409, "", "");
+    }
+    inner.keys.push(key);
+    match message["type"].as_str() {
+        Some("order.cancelled") => inner.cancelled.push(reference),
+        Some("payment.received") => inner.payments.push(reference),
+        _ => {
+            inner.orders.push(reference);
+            return answer(200, "", &name(inner.orders.len() - 1));
+        }
+    }
+    answer(200, "", "{}")
+}
+
+fn name(index: usize) -> String {
+    format!(r#"{{"erpReference":"SO-{}"}}"#, index + 1)
+}
+
+fn answer(status: u16, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+fn read(stream: &mut TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let first = lines.remove(0);
+    let mut parts = first.split(' ').map(str::to_owned);
+    let (method, path) = (parts.next()?, parts.next()?);
+    let length = lines.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { method, path, headers: lines, body: String::from_utf8(body).ok()? })
+}
