@@ -75,7 +75,7 @@ async fn carry_out<C: Command + Clone>(
     let intent = Intent {
         method: C::SPEC.method.as_str(),
         route: C::SPEC.route,
-        parameters: path::params(request).await?,
+        parameters: path::params(request)?,
         if_match: header_text(request, IF_MATCH),
         if_none_match: header_text(request, IF_NONE_MATCH),
         table: C::SPEC.body,

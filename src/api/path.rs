@@ -1,8 +1,6 @@
 //! The parameters of a path, decoded, and nothing made of what cannot be decoded.
 
-use std::collections::BTreeMap;
-
-use actix_web::{FromRequest, HttpRequest, web};
+use actix_web::HttpRequest;
 use percent_encoding::percent_decode_str;
 
 use crate::problem::{Code, Problem};
@@ -12,25 +10,24 @@ use crate::problem::{Code, Problem};
 /// # Errors
 /// 400 `MalformedRequest` for percent-escapes that are not UTF-8, in which the router would see the same replacement
 /// character for different bytes, and for U+0000, which no text of the database can hold.
-pub async fn params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
+pub fn params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
     let path = percent_decode_str(request.uri().path())
         .decode_utf8()
         .map_err(|_| malformed("The path holds percent-escapes that are not UTF-8."))?;
     if path.contains('\0') {
         return Err(malformed("The path holds the character U+0000."));
     }
-    let params = web::Path::<BTreeMap<String, String>>::extract(request).await;
-    params
-        .map(|params| params.into_inner().into_iter().collect())
-        .map_err(|_| malformed("The parameters of the path cannot be read."))
+    // The router has decoded all escapes but those of `%`, `/` and `+`, so that this decodes each of them once.
+    let decode = |value| percent_decode_str(value).decode_utf8_lossy().into_owned();
+    Ok(request.match_info().iter().map(|(name, value)| (name.to_owned(), decode(value))).collect())
 }
 
 /// The decoded parameter of a path that has one.
 ///
 /// # Errors
 /// As [`params`].
-pub async fn param(request: &HttpRequest) -> Result<String, Problem> {
-    let params = params(request).await?;
+pub fn param(request: &HttpRequest) -> Result<String, Problem> {
+    let params = params(request)?;
     params.into_iter().next().map(|(_, value)| value).ok_or_else(|| malformed("The path has no parameter."))
 }
 
@@ -44,7 +41,7 @@ mod tests {
     use actix_web::{App, HttpRequest, HttpResponse, web};
 
     async fn echo(request: HttpRequest) -> HttpResponse {
-        match super::param(&request).await {
+        match super::param(&request) {
             Ok(value) => HttpResponse::Ok().body(value),
             Err(problem) => HttpResponse::BadRequest().body(problem.code.entry().name),
         }

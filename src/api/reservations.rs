@@ -26,7 +26,7 @@ pub async fn get(request: HttpRequest, state: web::Data<State>, caller: Caller) 
 
 async fn get_reservation(request: &HttpRequest, state: &State, caller: &Caller) -> Result<HttpResponse, Problem> {
     caller.require(SCOPE)?;
-    let id = path::param(request).await?;
+    let id = path::param(request)?;
     let tenant_id = caller.0.tenant_id.clone();
     let found = state.pools.reads.run(move |db| reservation::find(db, &tenant_id, &id)).await;
     let reservation = found

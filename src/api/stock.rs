@@ -35,7 +35,7 @@ struct View {
 
 async fn get_stock(request: &HttpRequest, state: &State, caller: &Caller) -> Result<HttpResponse, Problem> {
     caller.require(SCOPE)?;
-    let sku = path::param(request).await?;
+    let sku = path::param(request)?;
     let tenant_id = caller.0.tenant_id.clone();
     let asked = sku.clone();
     let level = state.pools.reads.run(move |db| stock::read(db, &tenant_id, &asked)).await;
