@@ -24,13 +24,14 @@ limited() {
     fi
 }
 
-# Finds a tool or builds it. A debug build is quick to make and quick enough to run.
+# Finds a tool or builds it. A debug build without debug information is quick to make and quick enough to run.
 need() {
     if command -v "$1" >/dev/null 2>&1; then
         return 0
     fi
     echo "building $1 $2, once" >&2
-    limited "$3" "$cargo" install --quiet --locked --debug --root "$tools" --target-dir "$tools/build" "$1" --version "$2"
+    limited "$3" env CARGO_PROFILE_DEV_DEBUG=false "$cargo" install --quiet --locked --debug \
+        --root "$tools" --target-dir "$tools/build" "$1" --version "$2"
 }
 
 failed=0
