@@ -37,7 +37,7 @@ need() {
 failed=0
 
 if need cargo-machete 0.9.2 180; then
-    cargo-machete || failed=1
+    "$cargo" machete || failed=1
 else
     echo "unused dependencies: NOT checked, cargo-machete could not be built here"
 fi
@@ -48,7 +48,7 @@ if ! GIT_TERMINAL_PROMPT=0 limited 20 git ls-remote --exit-code "$advisories" HE
 elif ! need cargo-audit 0.22.2 420; then
     echo "vulnerable dependencies: NOT checked, cargo-audit could not be built here"
 else
-    cargo-audit audit || failed=1
+    "$cargo" audit || failed=1
 fi
 
 exit "$failed"
