@@ -10,8 +10,10 @@ use crate::config::Config;
 use crate::db::Pools;
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
+use limit::Limit;
 use watch::Watch;
 
+pub mod accept;
 pub mod access;
 pub mod answer;
 pub mod body;
@@ -20,6 +22,7 @@ pub mod commands;
 pub mod document;
 pub mod fault;
 pub mod health;
+pub mod limit;
 pub mod operations;
 pub mod orders;
 pub mod page;
@@ -41,6 +44,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// How many requests a client may make.
+    pub limit: Limit,
     /// The clients that wait for an operation to change.
     pub watch: Watch,
     /// The two windows of a key.

@@ -3,12 +3,14 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 use actix_cors::Cors;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
+use crate::api::limit::Limit;
 use crate::api::watch::Watch;
 use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
@@ -68,6 +70,7 @@ impl App {
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),
+            limit: Limit::per_second(config.rate_limit),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
             pools,
             config,
@@ -110,14 +113,25 @@ impl App {
     /// An error of the system while serving.
     pub async fn run(self) -> io::Result<()> {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
+        let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let result = self.server.await;
         watching.abort();
+        forgetting.abort();
         if let Some((handle, serving)) = metrics {
             handle.stop(false).await;
             serving.await.map_err(io::Error::other)??;
         }
         result
+    }
+}
+
+/// Keeps the memory of the rate limit as small as the number of clients that are at work.
+async fn forget_idle_clients(state: web::Data<State>) {
+    let mut minutes = rt::time::interval(Duration::from_mins(1));
+    loop {
+        minutes.tick().await;
+        state.limit.forget_idle();
     }
 }
 

@@ -68,9 +68,12 @@ macro_rules! locked_on_db {
 /// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The pool had no connection to give within its patience. Nothing was sent to the database.
-    #[error("no database connection was free in time")]
+    /// No turn came within the pool's patience. Nothing was sent to the database.
+    #[error("no turn to use the database came in time")]
     Busy,
+    /// No connection could be made within the pool's patience. Nothing was sent to the database.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
     /// A rival held the claim of the same key for longer than the caller may wait.
     #[error("the key is at work elsewhere")]
     ClaimHeld,
@@ -165,24 +168,6 @@ impl Db {
             Db::Sqlite(conn) => AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN DEFERRED"),
         }?;
         self.finish(work)
-    }
-
-    /// Runs `work` so that, when it says no, what it wrote is undone and the transaction around it lives on.
-    ///
-    /// # Errors
-    /// What `work` says, or a fault of the savepoint itself.
-    pub fn savepoint<T, E: From<Fault>>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, E>) -> Result<T, E> {
-        on_db!(self, conn => AnsiTransactionManager::begin_transaction(conn)).map_err(Fault::from)?;
-        match work(self) {
-            Ok(value) => {
-                on_db!(self, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(Fault::from)?;
-                Ok(value)
-            }
-            Err(error) => {
-                on_db!(self, conn => AnsiTransactionManager::rollback_transaction(conn)).map_err(Fault::from)?;
-                Err(error)
-            }
-        }
     }
 
     fn finish<T>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, Fault>) -> Result<T, Fault> {

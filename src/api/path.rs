@@ -17,9 +17,9 @@ pub fn params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
     if path.contains('\0') {
         return Err(malformed("The path holds the character U+0000."));
     }
-    // The router has decoded all escapes but those of `%`, `/` and `+`, so that this decodes each of them once.
-    let decode = |value| percent_decode_str(value).decode_utf8_lossy().into_owned();
-    Ok(request.match_info().iter().map(|(name, value)| (name.to_owned(), decode(value))).collect())
+    // The router has decoded all but the escapes of '%', '/' and '+', which would have changed the path.
+    let decoded = |value| percent_decode_str(value).decode_utf8_lossy().into_owned();
+    Ok(request.match_info().iter().map(|(name, value)| (name.to_owned(), decoded(value))).collect())
 }
 
 /// The decoded parameter of a path that has one.

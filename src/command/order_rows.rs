@@ -80,10 +80,11 @@ pub fn insert(tx: &mut Tx<'_>, order_id: &str, order: &Order) -> Result<bool, Fa
 }
 
 /// Our permanent name of the order inside the ERP: the shop's own name where there is one, so that even a database that was
-/// restored from an old backup cannot make a second sale.
+/// restored from an old backup cannot make a second sale. A slash inside the shop's id is escaped, because a channel may hold
+/// slashes too and two shop orders must never share a name; the last slash is always the one between the two.
 fn reference(order_id: &str, order: &Order) -> String {
     match order.external_order_id() {
-        Some(external) => format!("{}/{external}", order.channel()),
+        Some(external) => format!("{}/{}", order.channel(), external.replace('%', "%25").replace('/', "%2F")),
         None => order_id.to_owned(),
     }
 }
