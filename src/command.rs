@@ -13,6 +13,7 @@ use crate::schema::{self, Fault as BodyFault};
 pub mod claim;
 pub mod create_order;
 pub mod fingerprint;
+pub mod forget;
 pub mod gate;
 pub mod key;
 pub mod reply;
