@@ -197,8 +197,8 @@ impl Past {
             "Another request was made with this key before. This one was not executed."
         };
         let details = match &self.member_digests {
-            Some(stored) => difference::differences(&call.intent, stored, &self.fingerprint),
-            None => Vec::new(),
+            Some(stored) if !self.is_expired => difference::differences(&call.intent, stored, &self.fingerprint),
+            _ => Vec::new(),
         };
         Problem { details, links: self.links(), ..Problem::new(Code::IdempotencyKeyConflict, first) }
     }

@@ -38,10 +38,11 @@ pub fn forget(
     if operation_ids.is_empty() {
         return Ok(0);
     }
-    on_db!(&mut *db, conn => diesel::delete(operations::table
+    // Messages before operations, the order in which a cancel locks them.
+    outbox::forget(db, tenant_id, &operation_ids)?;
+    on_db!(db, conn => diesel::delete(operations::table
         .filter(operations::tenant_id.eq(tenant_id))
         .filter(operations::operation_id.eq_any(&operation_ids)))
         .execute(conn))?;
-    outbox::forget(db, tenant_id, &operation_ids)?;
     Ok(operation_ids.len())
 }
