@@ -4,6 +4,8 @@ mod fingerprint;
 mod harness;
 mod json_input;
 mod order_body;
+mod retention;
+mod retention_race;
 mod settings;
 mod smoke;
 mod tidy;
