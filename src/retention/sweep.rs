@@ -87,7 +87,8 @@ impl Sweep {
             Step::Keys => forget_keys(db, &tenant_id, self.now, self.limit),
             Step::Bodies => drop_bodies(db, &tenant_id, self.now, self.limit),
         })?;
-        let next = if rows == self.limit { Some(step) } else { step.next() };
+        // Not "fewer than the limit": a few locked rows must not put off all the others.
+        let next = if rows > 0 { Some(step) } else { step.next() };
         self.waiting.extend(next.map(|step| (tenant_id.clone(), step)));
         Ok(Some(Batch { tenant_id, step, rows }))
     }
