@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_cors::Cors;
@@ -18,6 +19,7 @@ use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools};
 use crate::metrics::{Metrics, PoolConnections};
+use crate::retention::Cleaner;
 
 /// Why the service did not start. Each displays as one line that names what to change.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,7 @@ pub struct App {
     metrics_address: Option<SocketAddr>,
     demo_key: Option<String>,
     state: web::Data<State>,
+    metrics: web::Data<Metrics>,
 }
 
 impl App {
@@ -79,8 +82,8 @@ impl App {
             Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
             None => None,
         };
-        let server = serve(listener, state.clone(), metrics)?;
-        Ok(App { server, metrics_server, address, metrics_address, demo_key, state })
+        let server = serve(listener, state.clone(), metrics.clone())?;
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics })
     }
 
     /// The address of the API, with the port that was really taken.
@@ -114,10 +117,13 @@ impl App {
     pub async fn run(self) -> io::Result<()> {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
         let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
+        let cleaning = start_cleaner(&self.state, self.metrics.into_inner());
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let result = self.server.await;
         watching.abort();
         forgetting.abort();
+        // It can be stopped anywhere: a batch that has begun still commits, or is undone with the process.
+        cleaning.inspect(rt::task::JoinHandle::abort);
         if let Some((handle, serving)) = metrics {
             handle.stop(false).await;
             serving.await.map_err(io::Error::other)??;
@@ -133,6 +139,13 @@ async fn forget_idle_clients(state: web::Data<State>) {
         minutes.tick().await;
         state.limit.forget_idle();
     }
+}
+
+/// Starts the cleaner, where it is on, with a connection of its own.
+fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinHandle<()>> {
+    let interval = state.config.cleaner_interval?;
+    let cleaner = Cleaner::new(state.pools.beside(&state.config.database), state.config.cleaner_batch);
+    Some(rt::spawn(cleaner.run(interval, metrics)))
 }
 
 fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

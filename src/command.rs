@@ -16,6 +16,7 @@ pub mod create_payment;
 pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
+pub mod forget;
 pub mod gate;
 pub mod key;
 pub mod operation;

@@ -9,10 +9,12 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel::sqlite::SqliteConnection;
 use diesel::{Connection, QueryResult};
 
+mod clock;
 mod migrate;
 mod pool;
 pub mod tables;
 
+pub use clock::Clock;
 pub use migrate::{MigrateError, migrate, migrations_pending, revert};
 pub use pool::{OpenError, Pool, Pools, Usage};
 
@@ -61,6 +63,18 @@ macro_rules! locked_on_db {
                 let $rows = $query;
                 $body
             }
+        }
+    };
+}
+
+/// Loads the rows of one Diesel query and locks them until the transaction ends, without waiting for anybody: a row that a
+/// rival has locked is left out. On SQLite the transaction has the whole file for itself already.
+#[macro_export]
+macro_rules! load_unlocked {
+    ($db:expr, $query:expr) => {
+        match $db {
+            $crate::db::Db::Postgres(conn) => $query.for_update().skip_locked().load(conn),
+            $crate::db::Db::Sqlite(conn) => $query.load(conn),
         }
     };
 }
@@ -212,17 +226,8 @@ impl Db {
     /// # Errors
     /// A [`Fault`] of the query.
     pub fn now(&mut self) -> Result<Instant, Fault> {
-        use diesel::dsl::sql;
         use diesel::prelude::*;
-        use diesel::sql_types::Timestamp;
-        let now = match self {
-            Db::Postgres(conn) => {
-                diesel::select(sql::<Timestamp>("CURRENT_TIMESTAMP AT TIME ZONE 'UTC'")).get_result(conn)
-            }
-            Db::Sqlite(conn) => {
-                diesel::select(sql::<Timestamp>("strftime('%Y-%m-%d %H:%M:%f', 'now')")).get_result(conn)
-            }
-        };
+        let now = on_db!(self, conn => diesel::select(Clock).get_result(conn));
         Ok(now?)
     }
 

@@ -82,9 +82,16 @@ struct Row {
     replay_until: Option<db::Instant>,
 }
 
+/// A forgotten operation is not there for anybody, whether or not the cleaner has been.
+#[diesel::dsl::auto_type]
+fn remembered() -> _ {
+    operations::remember_until.is_null().or(operations::remember_until.gt(db::Clock.nullable()))
+}
+
 fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Row>, Fault> {
     let row = on_db!(db, conn => operations::table
         .find((tenant_id, operation_id))
+        .filter(remembered())
         .select(Row::as_select())
         .first(conn)
         .optional());
@@ -190,7 +197,11 @@ struct Page<'a> {
 
 fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Row>, Fault> {
     let rows = on_db!(db, conn => {
-        let mut query = operations::table.filter(operations::tenant_id.eq(tenant_id)).select(Row::as_select()).into_boxed();
+        let mut query = operations::table
+            .filter(operations::tenant_id.eq(tenant_id))
+            .filter(remembered())
+            .select(Row::as_select())
+            .into_boxed();
         if let Some(cursor) = &filter.cursor {
             query = query.filter(operations::created_at.lt(cursor.created_at).or(
                 operations::created_at.eq(cursor.created_at).and(operations::operation_id.lt(&cursor.id))));

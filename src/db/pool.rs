@@ -63,6 +63,12 @@ impl Pool {
         }
     }
 
+    /// One connection of its own, for a program that has no other.
+    #[must_use]
+    pub fn single(url: &DatabaseUrl, patience: Duration) -> Pool {
+        Pool::new(url, 1, patience)
+    }
+
     /// Waits for a turn, then runs `work` on a blocking thread with a connection of its own.
     ///
     /// Once begun, `work` runs to its end even when the caller goes away. Waiting costs no thread and no connection.
@@ -160,6 +166,17 @@ impl Pools {
             DatabaseUrl::Postgres(_) => reads.clone(),
         };
         Ok(Pools { reads, writes, serving })
+    }
+
+    /// One further connection, for work that goes on beside the requests. On SQLite it takes turns with their writer, so
+    /// that each waits for one transaction of the other and then goes on at once, instead of polling for the file's lock.
+    #[must_use]
+    pub fn beside(&self, url: &DatabaseUrl) -> Pool {
+        let single = Pool::single(url, self.writes.patience);
+        match url {
+            DatabaseUrl::Sqlite(_) => Pool { turns: Arc::clone(&self.writes.turns), ..single },
+            DatabaseUrl::Postgres(_) => single,
+        }
     }
 
     /// The connections of both ways together.

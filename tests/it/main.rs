@@ -7,6 +7,8 @@ mod order_body;
 mod payments;
 mod readme;
 mod reservations;
+mod retention;
+mod retention_race;
 mod rivals;
 mod settings;
 mod smoke;
