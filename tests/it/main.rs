@@ -2,8 +2,11 @@
 
 mod fingerprint;
 mod harness;
+mod held_keys;
 mod json_input;
 mod order_body;
+mod races;
 mod settings;
 mod smoke;
 mod tidy;
+mod two_processes;
