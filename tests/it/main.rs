@@ -2,9 +2,11 @@
 
 mod fingerprint;
 mod harness;
+mod held_keys;
 mod json_input;
 mod order_body;
 mod payments;
+mod races;
 mod readme;
 mod reservations;
 mod retention;
@@ -14,3 +16,4 @@ mod settings;
 mod smoke;
 mod stock;
 mod tidy;
+mod two_processes;
