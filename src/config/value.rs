@@ -60,7 +60,6 @@ pub(super) fn duration(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -
 }
 
 /// A duration, or `off`.
-#[expect(clippy::option_option, reason = "the outer None is 'not allowed', the inner one 'switched off'")]
 pub(super) fn duration_or_off(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Option<Option<Duration>> {
     move |text| if text == "off" { Some(None) } else { duration(allowed)(text).map(Some) }
 }
