@@ -10,8 +10,10 @@ use crate::config::Config;
 use crate::db::Pools;
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
+use limit::Limit;
 use watch::Watch;
 
+pub mod accept;
 pub mod access;
 pub mod answer;
 pub mod body;
@@ -20,10 +22,15 @@ pub mod commands;
 pub mod document;
 pub mod fault;
 pub mod health;
+pub mod limit;
 pub mod operations;
 pub mod orders;
 pub mod page;
+pub mod path;
+pub mod payments;
 pub mod prefer;
+pub mod reservations;
+pub mod stock;
 pub mod trace;
 pub mod unread;
 pub mod watch;
@@ -37,6 +44,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// How many requests a client may make.
+    pub limit: Limit,
     /// The clients that wait for an operation to change.
     pub watch: Watch,
     /// The two windows of a key.
@@ -49,6 +58,9 @@ pub fn configure(service: &mut web::ServiceConfig) {
     visit_commands(&mut routes);
     routes.read("/v1/orders", || web::route().to(orders::list));
     routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
+    routes.read("/v1/payments/{paymentId}", || web::route().to(payments::get));
+    routes.read("/v1/stock/{sku}", || web::route().to(stock::get));
+    routes.read("/v1/reservations/{reservationId}", || web::route().to(reservations::get));
     routes.read("/v1/operations", || web::route().to(operations::list));
     routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
     routes.read("/healthz", || web::route().to(health::alive));

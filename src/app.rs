@@ -4,12 +4,14 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_cors::Cors;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
+use crate::api::limit::Limit;
 use crate::api::watch::Watch;
 use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
@@ -71,6 +73,7 @@ impl App {
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),
+            limit: Limit::per_second(config.rate_limit),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
             pools,
             config,
@@ -113,10 +116,12 @@ impl App {
     /// An error of the system while serving.
     pub async fn run(self) -> io::Result<()> {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
+        let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
         let cleaning = start_cleaner(&self.state, self.metrics.into_inner());
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let result = self.server.await;
         watching.abort();
+        forgetting.abort();
         // It can be stopped anywhere: a batch that has begun still commits, or is undone with the process.
         cleaning.inspect(rt::task::JoinHandle::abort);
         if let Some((handle, serving)) = metrics {
@@ -132,6 +137,15 @@ fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinH
     let interval = state.config.cleaner_interval?;
     let cleaner = Cleaner::new(state.pools.beside(&state.config.database), state.config.cleaner_batch);
     Some(rt::spawn(cleaner.run(interval, metrics)))
+}
+
+/// Keeps the memory of the rate limit as small as the number of clients that are at work.
+async fn forget_idle_clients(state: web::Data<State>) {
+    let mut minutes = rt::time::interval(Duration::from_mins(1));
+    loop {
+        minutes.tick().await;
+        state.limit.forget_idle();
+    }
 }
 
 fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

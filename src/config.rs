@@ -65,6 +65,9 @@ pub struct Config {
     pub max_body: usize,
     /// `ORDERS_BODY_TIMEOUT`: how long a whole request body may take to arrive, 100 ms to 5 minutes. Default 10 s.
     pub body_timeout: Duration,
+    /// `ORDERS_RATE_LIMIT`: requests a second that each client may make to this process, 0 to 100,000; 0 is no limit.
+    /// Default 0.
+    pub rate_limit: u32,
     /// `ORDERS_CORS_ORIGINS`: the web pages that may call the API from a browser. Default: all.
     pub cors_origins: CorsOrigins,
     /// `ORDERS_DEMO`: whether a first start on an empty database makes the demo tenant. Default: only on SQLite.
@@ -104,6 +107,7 @@ impl Config {
             max_body: from.read(&setting::MAX_BODY, value::number(1024..=16 * 1024 * 1024))?,
             body_timeout: from
                 .read(&setting::BODY_TIMEOUT, value::duration(Duration::from_millis(100)..=5 * MINUTE))?,
+            rate_limit: from.read(&setting::RATE_LIMIT, value::number(0..=100_000))?,
             cors_origins: from.read(&setting::CORS_ORIGINS, CorsOrigins::parse)?,
             demo,
             log_filter: from.read(&setting::RUST_LOG, value::log_filter)?,

@@ -14,6 +14,10 @@ pub mod retention;
 
 pub mod command;
 
+pub mod stock;
+
+pub mod payment;
+
 pub mod outbox;
 
 pub mod order;

@@ -96,7 +96,9 @@ fn run(task: Task) -> Result<(), Failure> {
         Task::Serve => serve(config),
         Task::Migrate(migrate) => {
             let names = if migrate.down { db::revert(&config.database)? } else { db::migrate(&config.database)? };
-            names.iter().for_each(|name| println!("{name}"));
+            for name in names {
+                println!("{name}");
+            }
             Ok(())
         }
         Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),

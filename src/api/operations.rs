@@ -12,7 +12,7 @@ use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
 use super::page::{self, Cursor, Query};
-use super::{State, prefer};
+use super::{State, path, prefer};
 use crate::command::claim;
 use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
@@ -41,12 +41,8 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 ///
 /// # Errors
 /// 404 when the caller may see no such operation, or a fault.
-pub async fn get(
-    request: HttpRequest,
-    state: web::Data<State>,
-    caller: Caller,
-    id: web::Path<String>,
-) -> Result<HttpResponse, ProblemError> {
+pub async fn get(request: HttpRequest, state: web::Data<State>, caller: Caller) -> Result<HttpResponse, ProblemError> {
+    let id = path::param(&request)?;
     let (mut row, mut response) = (read(&request, &state, &caller, &id).await?, HttpResponse::Ok());
     if let Some(wait) = prefer::wait(request.headers()).map(|wait| wait.min(MAX_WAIT)) {
         response.insert_header(prefer::applied(wait));

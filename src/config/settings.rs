@@ -48,6 +48,9 @@ settings! {
     BODY_TIMEOUT = "ORDERS_BODY_TIMEOUT", "10s",
         "a duration from 100ms to 5m",
         "How long a whole request body may take to arrive before it is answered with 408.";
+    RATE_LIMIT = "ORDERS_RATE_LIMIT", "0",
+        "a whole number from 0 to 100000; 0 is no limit",
+        "Requests a second that each client may make to this process before it is answered with 429.";
     CORS_ORIGINS = "ORDERS_CORS_ORIGINS", "*",
         "*, or origins such as https://shop.example separated by commas, or nothing for none",
         "The web pages that may call the API from a browser.";

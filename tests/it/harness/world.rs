@@ -27,7 +27,7 @@ use super::settings::config;
 use super::wait::eventually;
 
 /// A test that takes longer hangs, and fails with its name instead of holding up everything.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// How long a stopped service may take to end its threads, on a busy machine.
 const RESTART_LIMIT: Duration = Duration::from_secs(20);
