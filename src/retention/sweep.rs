@@ -100,14 +100,14 @@ const LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// The operations of a tenant whose key memory is over. One that is not final has no end, and so is never among them.
 #[dsl::auto_type]
-#[allow(clippy::elidable_lifetime_names, reason = "auto_type needs the name")]
+#[expect(clippy::elidable_lifetime_names, reason = "the macro needs the name")]
 fn keys_due<'a>(tenant_id: &'a str, now: Instant) -> _ {
     operations::table.filter(operations::tenant_id.eq(tenant_id)).filter(operations::remember_until.le(now))
 }
 
 /// The operations of a tenant whose replay window is over, and whose body is still kept.
 #[dsl::auto_type]
-#[allow(clippy::elidable_lifetime_names, reason = "auto_type needs the name")]
+#[expect(clippy::elidable_lifetime_names, reason = "the macro needs the name")]
 fn bodies_due<'a>(tenant_id: &'a str, now: Instant) -> _ {
     operations::table
         .filter(operations::tenant_id.eq(tenant_id))
