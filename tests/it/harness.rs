@@ -1,1 +1,9 @@
-//! (stub)
+//! The ground the tests stand on: databases, the running service, and those who call it.
+
+pub mod cluster;
+pub mod database;
+pub mod http;
+pub mod ports;
+pub mod process;
+pub mod raw;
+pub mod wait;

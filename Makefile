@@ -1,0 +1,43 @@
+# The ways into this repository. `make` lists them. They need Rust, a C compiler and make, and nothing else.
+
+CARGO ?= cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint lint-format lint-code lint-docs lint-dependencies openapi fmt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build the service and serve orders from a SQLite file, on http://127.0.0.1:8080
+	$(CARGO) run --locked -- serve
+
+build: ## build the service without running it
+	$(CARGO) build --locked
+
+test: ## run all tests, on SQLite and on a private PostgreSQL (installs PostgreSQL where it may)
+	@sh tests/tools/need-postgres.sh
+	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh
+
+lint: lint-format lint-code lint-docs lint-dependencies ## check format, code, docs and dependencies
+
+lint-format: ## check that the code is formatted
+	@sh tests/tools/need-component.sh rustfmt
+	$(CARGO) fmt --check
+
+lint-code: ## check the code with clippy; a warning is an error
+	@sh tests/tools/need-component.sh clippy
+	$(CARGO) clippy --locked --all-targets -- --deny warnings
+
+lint-docs: ## check that the documentation of the code builds without a warning
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+lint-dependencies: ## look for unused and for vulnerable dependencies
+	@CARGO="$(CARGO)" sh tests/tools/check-dependencies.sh
+
+openapi: ## write openapi/openapi.json anew from the code
+	$(CARGO) run --locked --quiet -- openapi > openapi/openapi.json.new
+	mv openapi/openapi.json.new openapi/openapi.json
+
+fmt: ## format the code
+	@sh tests/tools/need-component.sh rustfmt
+	$(CARGO) fmt

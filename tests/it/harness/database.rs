@@ -1,0 +1,172 @@
+//! The database of one test, on either side, and the tests' own look into it.
+//!
+//! A test asserts rows, not only answers. It reads them past the service, by SQL, as JSON values that look the same
+//! on both databases: text is text, an integer is a number, bytes are text `\x…`. Instants are not: their text differs.
+
+use diesel::connection::SimpleConnection;
+use diesel::deserialize::{self, FromSql, QueryableByName};
+use diesel::row::{Field, NamedRow, Row};
+use diesel::sql_types::{BigInt, Binary, Double, Text};
+use diesel::sqlite::{Sqlite, SqliteType};
+use diesel::{Connection, PgConnection, RunQueryDsl, SqliteConnection, sql_query};
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+
+use super::cluster::Cluster;
+
+/// The two databases that every claim is proved on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// A file in a directory of its own.
+    Sqlite,
+    /// A database of the private server.
+    Postgres,
+}
+
+/// A database that belongs to one test, and is removed with this value.
+pub struct Database {
+    url: String,
+    place: Place,
+}
+
+enum Place {
+    Sqlite { directory: TempDir },
+    Postgres { name: String },
+}
+
+impl Database {
+    /// A database with the tables of the newest migration and no rows. On SQLite the service makes them at its start.
+    pub fn migrated(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Sqlite => Self::sqlite(),
+            Dialect::Postgres => Self::postgres(Cluster::shared().clone_template()),
+        }
+    }
+
+    /// A database without tables.
+    pub fn empty(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Sqlite => Self::sqlite(),
+            Dialect::Postgres => Self::postgres(Cluster::shared().empty_database()),
+        }
+    }
+
+    fn sqlite() -> Self {
+        let directory =
+            tempfile::Builder::new().prefix("orders-sqlite-").tempdir().expect("a directory for the database");
+        Self {
+            url: format!("sqlite://{}", directory.path().join("orders.db").display()),
+            place: Place::Sqlite { directory },
+        }
+    }
+
+    fn postgres(name: String) -> Self {
+        Self { url: Cluster::shared().url(&name), place: Place::Postgres { name } }
+    }
+
+    /// Which of the two it is.
+    pub fn dialect(&self) -> Dialect {
+        match self.place {
+            Place::Sqlite { .. } => Dialect::Sqlite,
+            Place::Postgres { .. } => Dialect::Postgres,
+        }
+    }
+
+    /// What to give the service as `DATABASE_URL`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// How many rows a table has.
+    pub fn count(&self, table: &str) -> i64 {
+        let rows = self.rows(&format!("SELECT count(*) AS found FROM {table}"));
+        rows[0]["found"].as_i64().expect("count(*) is an integer")
+    }
+
+    /// The rows of a query, each an object with the columns as its members.
+    pub fn rows(&self, query: &str) -> Vec<Value> {
+        let rows = match &self.place {
+            Place::Sqlite { directory } => sql_query(query)
+                .load(&mut open_sqlite(directory))
+                .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
+            Place::Postgres { .. } => sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"))
+                .load(&mut self.open_postgres())
+                .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect()),
+        };
+        rows.unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    /// Runs statements past the service, to set a scene or to break something.
+    pub fn execute(&self, statements: &str) {
+        let done = match &self.place {
+            Place::Sqlite { directory } => open_sqlite(directory).batch_execute(statements),
+            Place::Postgres { .. } => self.open_postgres().batch_execute(statements),
+        };
+        done.unwrap_or_else(|error| panic!("{statements}: {error}"));
+    }
+
+    fn open_postgres(&self) -> PgConnection {
+        PgConnection::establish(&self.url).expect("the database of the test takes connections")
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Place::Postgres { name } = &self.place {
+            let dropped = Cluster::shared().drop_database(name);
+            // A second panic would end the whole test run, and the first one is the one to read.
+            assert!(dropped.is_ok() || std::thread::panicking(), "{name}: {dropped:?}");
+        }
+    }
+}
+
+fn open_sqlite(directory: &TempDir) -> SqliteConnection {
+    let file = directory.path().join("orders.db");
+    let mut connection = SqliteConnection::establish(&file.to_string_lossy()).expect("the file of the test opens");
+    connection.batch_execute("PRAGMA busy_timeout = 10000").expect("SQLite knows this setting");
+    connection
+}
+
+fn parse(json: &str) -> Value {
+    serde_json::from_str(json).expect("PostgreSQL writes JSON")
+}
+
+/// A row of any query on PostgreSQL, which made it JSON itself.
+#[derive(QueryableByName)]
+struct PostgresRow {
+    #[diesel(sql_type = Text)]
+    json: String,
+}
+
+/// A row of any query on SQLite, whose values say of which kind they are.
+struct SqliteRow(Map<String, Value>);
+
+impl QueryableByName<Sqlite> for SqliteRow {
+    fn build<'a>(row: &impl NamedRow<'a, Sqlite>) -> deserialize::Result<Self> {
+        let mut members = Map::new();
+        for index in 0..row.field_count() {
+            let field = Row::get(row, index).ok_or("a column is missing")?;
+            let name = field.field_name().ok_or("a column has no name")?.to_owned();
+            members.insert(name, sqlite_value(&field)?);
+        }
+        Ok(Self(members))
+    }
+}
+
+fn sqlite_value<'a>(field: &impl Field<'a, Sqlite>) -> deserialize::Result<Value> {
+    let Some(value) = field.value() else {
+        return Ok(Value::Null);
+    };
+    Ok(match value.value_type() {
+        None => Value::Null,
+        Some(SqliteType::Long | SqliteType::Integer | SqliteType::SmallInt) => {
+            <i64 as FromSql<BigInt, Sqlite>>::from_sql(value)?.into()
+        }
+        Some(SqliteType::Double | SqliteType::Float) => <f64 as FromSql<Double, Sqlite>>::from_sql(value)?.into(),
+        Some(SqliteType::Binary) => {
+            let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
+            format!("\\x{}", hex::encode(bytes)).into()
+        }
+        Some(_) => <String as FromSql<Text, Sqlite>>::from_sql(value)?.into(),
+    })
+}
