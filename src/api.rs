@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::db::Pools;
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
+use watch::Watch;
 
 pub mod access;
 pub mod answer;
@@ -24,6 +25,8 @@ pub mod orders;
 pub mod page;
 pub mod prefer;
 pub mod trace;
+pub mod unread;
+pub mod watch;
 
 /// What every handler works with.
 #[allow(missing_debug_implementations, reason = "the pools have no Debug")]
@@ -34,6 +37,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// The clients that wait for an operation to change.
+    pub watch: Watch,
     /// The two windows of a key.
     pub retention: Retention,
 }
@@ -44,6 +49,7 @@ pub fn configure(service: &mut web::ServiceConfig) {
     visit_commands(&mut routes);
     routes.read("/v1/orders", || web::route().to(orders::list));
     routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
+    routes.read("/v1/operations", || web::route().to(operations::list));
     routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
     routes.read("/healthz", || web::route().to(health::alive));
     routes.read("/readyz", || web::route().to(health::ready));

@@ -7,9 +7,10 @@ use std::net::{SocketAddr, TcpListener};
 use actix_cors::Cors;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, HttpServer, web};
+use actix_web::{HttpResponse, HttpServer, rt, web};
 
-use crate::api::{self, State, trace};
+use crate::api::watch::Watch;
+use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
@@ -48,6 +49,7 @@ pub struct App {
     address: SocketAddr,
     metrics_address: Option<SocketAddr>,
     demo_key: Option<String>,
+    state: web::Data<State>,
 }
 
 impl App {
@@ -65,6 +67,7 @@ impl App {
         let metrics = web::Data::new(metrics_of(&pools));
         let state = web::Data::new(State {
             gate: Gate::default(),
+            watch: Watch::default(),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
             pools,
             config,
@@ -73,7 +76,8 @@ impl App {
             Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
             None => None,
         };
-        Ok(App { server: serve(listener, state, metrics)?, metrics_server, address, metrics_address, demo_key })
+        let server = serve(listener, state.clone(), metrics)?;
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state })
     }
 
     /// The address of the API, with the port that was really taken.
@@ -105,12 +109,14 @@ impl App {
     /// # Errors
     /// An error of the system while serving.
     pub async fn run(self) -> io::Result<()> {
-        let Some(metrics_server) = self.metrics_server else { return self.server.await };
-        let metrics_handle = metrics_server.handle();
-        let metrics_task = actix_web::rt::spawn(metrics_server);
+        let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
+        let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let result = self.server.await;
-        metrics_handle.stop(false).await;
-        metrics_task.await.map_err(io::Error::other)??;
+        watching.abort();
+        if let Some((handle, serving)) = metrics {
+            handle.stop(false).await;
+            serving.await.map_err(io::Error::other)??;
+        }
         result
     }
 }
@@ -131,6 +137,7 @@ fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metr
             .app_data(metrics.clone())
             .wrap(cors(&state.config.cors_origins))
             .wrap(from_fn(trace::middleware))
+            .wrap(from_fn(unread::middleware))
             .configure(api::configure)
     })
     .workers(workers)

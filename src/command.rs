@@ -6,15 +6,20 @@
 use std::time::{Duration, Instant};
 
 use crate::db::{self, Db, Fault};
-use crate::json::Json;
 use crate::problem::{Code, Problem};
-use crate::schema::{self, Fault as BodyFault};
+use crate::schema;
 
+pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod difference;
 pub mod fingerprint;
 pub mod gate;
 pub mod key;
+pub mod operation;
+pub mod order_rows;
+pub mod precondition;
+pub mod put_order;
 pub mod reply;
 
 use claim::Claim;
@@ -25,6 +30,8 @@ pub use reply::{Answer, Done, Recorded, Stop};
 /// Calls `visitor` for every command of the service. A new command is its file and its line here.
 pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
+    visitor.visit::<put_order::PutOrder>();
+    visitor.visit::<cancel_order::CancelOrder>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.
@@ -74,11 +81,12 @@ pub trait Command: Sized + Send + 'static {
     /// What the edge and the documentation need to know.
     const SPEC: Spec;
 
-    /// Makes the command from its path and its normalised body. Pure: no clock, no database.
+    /// Makes the command from what is asked for: path, preconditions and body. Pure: no clock, no database.
     ///
     /// # Errors
-    /// Every fault of the body at once.
-    fn parse(path: &PathParams, body: &Json) -> Result<Self, Vec<BodyFault>>;
+    /// `InvalidRequest` with every fault of the body at once, which is recorded under the key; or a problem that is never
+    /// recorded, such as `PreconditionRequired`, which is answered before the claim.
+    fn parse(asked: &Intent) -> Result<Self, Problem>;
 
     /// Carries it out inside the transaction that claimed the key. It looks before it writes, so that a refusal leaves no
     /// effect; where it cannot, [`Db::savepoint`] undoes.
@@ -154,9 +162,6 @@ pub trait CommandVisitor {
     fn visit<C: Command + Clone>(&mut self);
 }
 
-/// The parameters of a path, decoded, in the order of the route template.
-pub type PathParams = Vec<(String, String)>;
-
 /// One try of a client to have a command carried out.
 #[derive(Debug)]
 pub struct Call {
@@ -174,6 +179,8 @@ pub struct Call {
     pub intent: Intent,
     /// The fingerprint of the intent, made before the transaction begins.
     pub fingerprint: Fingerprint,
+    /// The keyed digests of the body's members, for a later conflict; made before the transaction begins.
+    pub member_digests: String,
     /// W3C trace id of the request.
     pub trace_id: String,
     /// Until when the database may let the call wait for a rival of its key.

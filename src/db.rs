@@ -115,6 +115,20 @@ impl Db {
         result
     }
 
+    /// Changes how long the following statements of the transaction wait for a lock. A transaction begins with the patience
+    /// for its key, which a client may choose to be nothing; rows that a command shares with others are no matter of that.
+    ///
+    /// # Errors
+    /// A [`Fault`] of the statement.
+    pub fn wait_for_locks(&mut self, lock_wait: Duration) -> Result<(), Fault> {
+        match self {
+            Db::Postgres(conn) => conn.batch_execute(&format!("SET LOCAL lock_timeout = {}", lock_wait.as_millis()))?,
+            // The transaction holds the one write lock already.
+            Db::Sqlite(_) => {}
+        }
+        Ok(())
+    }
+
     /// Runs `work`, which only reads, on one unchanging view of the database.
     ///
     /// # Errors

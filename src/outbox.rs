@@ -57,3 +57,35 @@ pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<()
     on_db!(db, conn => diesel::insert_into(outbox::table).values(&row).execute(conn))?;
     Ok(())
 }
+
+/// The messages that hand an order over.
+const HAND_OVERS: [&str; 2] = ["order.created", "order.replaced"];
+
+/// Withdraws every waiting message of an order, provided that its hand-over is one of them: then the ERP was not asked for
+/// it yet. Returns the operations whose messages were withdrawn; none when the ERP was asked.
+///
+/// # Errors
+/// A [`Fault`] of the queries.
+pub fn withdraw(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>, Fault> {
+    // The hand-over first: who withdraws it has decided the race with a relay that wants to lease it.
+    let hand_over: Vec<String> = on_db!(&mut *db, conn => diesel::update(outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::state.eq("waiting"))
+        .filter(outbox::kind.eq_any(HAND_OVERS)))
+        .set(outbox::state.eq("withdrawn"))
+        .returning(outbox::operation_id)
+        .get_results(conn))?;
+    if hand_over.is_empty() {
+        return Ok(hand_over);
+    }
+    let mut rest: Vec<String> = on_db!(db, conn => diesel::update(outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::state.eq("waiting")))
+        .set(outbox::state.eq("withdrawn"))
+        .returning(outbox::operation_id)
+        .get_results(conn))?;
+    rest.extend(hand_over);
+    Ok(rest)
+}

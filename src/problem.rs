@@ -111,6 +111,27 @@ catalogue! {
     DuplicateOrder: 409, No, Recorded,
         "This shop order exists already",
         "Use the order named in 'links'. A purchase of its own needs an externalOrderId of its own.";
+    PreconditionFailed: 412, No, Recorded,
+        "The precondition does not hold",
+        "Read the order, decide anew, and send the new intent with its ETag and a new key.";
+    OrderAlreadyCancelled: 409, No, Recorded,
+        "The order is cancelled already",
+        "Nothing is left to do; see the order named in 'links'.";
+    OrderNotCancellable: 409, No, Recorded,
+        "The order cannot be cancelled",
+        "See the order's status; what the ERP has carried out is undone there.";
+    OrderNotReplaceable: 409, No, Recorded,
+        "The order cannot be replaced",
+        "Cancel the order and send a new one, with an externalOrderId of its own.";
+    OrderIdentityFixed: 409, No, Recorded,
+        "The channel and the shop's id of an order never change",
+        "Send the channel and externalOrderId that the order has, or create another order.";
+    OrderWithdrawn: 409, No, Recorded,
+        "The hand-over was withdrawn before the ERP was asked",
+        "Nothing is left to do: a later command cancelled or replaced the order. Seen only in operations.";
+    CurrencyMismatch: 409, No, Recorded,
+        "The currency is not that of the order",
+        "Use the currency of the order.";
     IdempotencyKeyConflict: 409, No, NotRecorded,
         "The key was used for another request",
         "Send the first request unchanged to get its answer. A changed request is a new intent and needs a new key; never repair a conflict by sending the same purchase under a new key.";
@@ -196,6 +217,16 @@ impl Problem {
             order_id: None,
             links: Links::default(),
             after_seconds: None,
+        }
+    }
+
+    /// A problem about an order, with the way to it.
+    #[must_use]
+    pub fn about_order(code: Code, detail: impl Into<String>, order_id: &str) -> Problem {
+        Problem {
+            order_id: Some(order_id.to_owned()),
+            links: Links::default().with("order", format!("/v1/orders/{order_id}")),
+            ..Problem::new(code, detail)
         }
     }
 

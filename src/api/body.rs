@@ -35,13 +35,8 @@ pub async fn read(request: &HttpRequest, payload: Payload, limit: usize, timeout
     if length.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
-    match time::timeout(timeout, collect(payload, declared, limit)).await {
-        Ok(collected) => collected,
-        Err(_) => {
-            let detail = format!("The body did not arrive within {}.", humantime::format_duration(timeout));
-            Err(Problem { after_seconds: Some(1), ..Problem::new(Code::RequestTimeout, detail) })
-        }
-    }
+    let collected = time::timeout(timeout, collect(payload, declared, limit)).await;
+    collected.unwrap_or_else(|_| Err(too_slow(timeout)))
 }
 
 async fn collect(mut payload: Payload, declared: Declared, limit: usize) -> Result<Bytes, Problem> {
@@ -97,6 +92,11 @@ fn too_large(limit: usize) -> Problem {
     Problem::new(Code::PayloadTooLarge, format!("The body has more than {limit} bytes."))
 }
 
+fn too_slow(timeout: Duration) -> Problem {
+    let detail = format!("The body did not arrive within {}.", humantime::format_duration(timeout));
+    Problem { after_seconds: Some(1), ..Problem::new(Code::RequestTimeout, detail) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -106,7 +106,7 @@ mod tests {
     use actix_web::error::PayloadError;
     use actix_web::test::TestRequest;
     use actix_web::web::{self, Bytes};
-    use futures_util::{FutureExt, Stream, StreamExt, stream};
+    use futures_util::{Stream, StreamExt, stream};
 
     use super::read;
     use crate::problem::{Code, Problem};
@@ -226,8 +226,8 @@ mod tests {
 
     #[actix_web::test]
     async fn bytes_now_and_then_do_not_move_the_deadline() {
-        let drops = stream::repeat_with(|| Ok(Bytes::from_static(b"")));
-        let dripping = drops.then(|chunk| tokio::time::sleep(Duration::from_millis(20)).map(|()| chunk));
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        let dripping = stream::poll_fn(move |cx| ticks.poll_tick(cx).map(|_| Some(Ok(Bytes::new()))));
         assert_eq!(refusal(&[JSON], dripping).await, Code::RequestTimeout);
     }
 

@@ -18,11 +18,11 @@ use crate::command::fingerprint::{Fingerprint, Intent};
 use crate::command::gate::NoTurn;
 use crate::command::key::IdempotencyKey;
 use crate::command::reply::operation_path;
-use crate::command::{self, Answer, Call, Command, PathParams, Recorded, claim};
+use crate::command::{self, Answer, Call, Command, Recorded, claim, difference};
 use crate::db;
 use crate::json::{self, Json};
 use crate::metrics::Outcome;
-use crate::problem::{Code, Links, Problem};
+use crate::problem::{Code, Kept, Links, Problem};
 
 /// Handles one request of command `C`.
 ///
@@ -37,13 +37,16 @@ pub async fn handle<C: Command + Clone>(
     let notes = RequestNotes::of(&request);
     notes.command(C::SPEC.name);
     let mut key = None;
-    let answered = carry_out::<C>(&request, payload, &state, &caller, &mut key).await;
+    let wait = prefer::wait(request.headers()).map(|wait| wait.min(state.config.wait_limit));
+    let patience = wait.unwrap_or(state.config.wait_limit);
+    let answered = carry_out::<C>(&request, payload, &state, &caller, patience, &mut key).await;
     if let Some(outcome) = outcome_of(&answered) {
         notes.outcome(outcome);
     }
     let idempotency_key = key.as_ref().map(|key: &IdempotencyKey| key.as_str().to_owned());
     answered
         .and_then(|answered| respond(answered, key.as_ref().map(IdempotencyKey::as_str)))
+        .map(|response| with_preference(response, wait))
         .map_err(|problem| ProblemError { problem, idempotency_key })
 }
 
@@ -60,9 +63,9 @@ async fn carry_out<C: Command + Clone>(
     payload: web::Payload,
     state: &State,
     caller: &Caller,
+    patience: Duration,
     found_key: &mut Option<IdempotencyKey>,
 ) -> Result<Answered, Problem> {
-    let patience = prefer::wait(request.headers()).unwrap_or(state.config.wait_limit).min(state.config.wait_limit);
     let arrived = Instant::now();
     let deadline = arrived + patience;
     caller.require(C::SPEC.scope)?;
@@ -70,17 +73,22 @@ async fn carry_out<C: Command + Clone>(
     *found_key = Some(key.clone());
     let bytes = body::read(request, payload, state.config.max_body, state.config.body_timeout).await?;
     let body = parse_body::<C>(&bytes)?;
-    let path = path_params(request).await?;
-    let command = C::parse(&path, &body).map_err(Problem::invalid);
     let intent = Intent {
         method: C::SPEC.method.as_str(),
         route: C::SPEC.route,
-        parameters: path,
+        parameters: path_params(request).await?,
         if_match: header_text(request, IF_MATCH),
         if_none_match: header_text(request, IF_NONE_MATCH),
         table: C::SPEC.body,
         body,
     };
+    let command = C::parse(&intent);
+    if let Err(problem) = &command
+        && problem.code.entry().kept == Kept::NotRecorded
+    {
+        return Err(problem.clone());
+    }
+    let fingerprint = Fingerprint::of(&intent);
     let (tenant_id, client_id) = (&caller.0.tenant_id, &caller.0.client_id);
     let operation_id = claim::operation_id(tenant_id, client_id, C::SPEC.name, key.as_str());
     let turn = match state.gate.enter(&operation_id, deadline).await {
@@ -96,7 +104,8 @@ async fn carry_out<C: Command + Clone>(
         command: C::SPEC.name,
         key,
         operation_id: operation_id.clone(),
-        fingerprint: Fingerprint::of(&intent),
+        member_digests: difference::member_digests(&intent, &fingerprint),
+        fingerprint,
         intent,
         trace_id: TraceId::of(request).as_str().to_owned(),
         deadline: arrived + patience.saturating_sub((patience / 10).min(HEAD_START)),
@@ -124,7 +133,7 @@ fn parse_body<C: Command>(bytes: &[u8]) -> Result<Json, Problem> {
 }
 
 /// The decoded parameters of the path.
-async fn path_params(request: &HttpRequest) -> Result<PathParams, Problem> {
+async fn path_params(request: &HttpRequest) -> Result<Vec<(String, String)>, Problem> {
     let params = web::Path::<BTreeMap<String, String>>::extract(request).await;
     params
         .map(|params| params.into_inner().into_iter().collect())
@@ -160,6 +169,16 @@ fn respond(answered: Answered, key: Option<&str>) -> Result<HttpResponse, Proble
         Answer::Conflict(problem) | Answer::Expired(problem) => Err(*problem),
         Answer::InProgress => Ok(in_progress(&answered.operation_id, key)),
     }
+}
+
+/// Tells the client that its `Prefer: wait` was heeded (RFC 7240, section 3).
+fn with_preference(mut response: HttpResponse, wait: Option<Duration>) -> HttpResponse {
+    if let Some((name, value)) = wait.map(prefer::applied)
+        && let Ok(value) = HeaderValue::from_str(&value)
+    {
+        response.headers_mut().insert(HeaderName::from_static(name), value);
+    }
+    response
 }
 
 fn recorded_response(recorded: Recorded, key: Option<&str>, expires: db::Instant, replayed: bool) -> HttpResponse {

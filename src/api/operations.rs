@@ -1,15 +1,20 @@
-//! `GET /v1/operations/{operationId}`: how far a command has come.
+//! `GET /v1/operations/{operationId}` and `GET /v1/operations`: how far a command has come, for the client that waits and
+//! for the duty desk.
+
+use std::time::Duration;
 
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use diesel::prelude::*;
 use serde::Serialize;
 
-use super::State;
 use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
-use crate::command::create_order::order_path;
+use super::page::{self, Cursor, Query};
+use super::{State, prefer};
+use crate::command::claim;
+use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
 use crate::db::tables::operations;
 use crate::db::{self, Db, Fault};
@@ -19,7 +24,20 @@ use crate::problem::{Code, Links, Problem};
 /// The scope that shows the operations of every client of the tenant; each client sees its own without it.
 pub const SCOPE: &str = "operations:read";
 
-/// Answers `GET /v1/operations/{operationId}`.
+/// The states of an operation.
+pub const STATES: &[&str] = &["processing", "succeeded", "failed", "unresolved"];
+
+/// The query parameters of the list.
+pub const LIST_PARAMETERS: &[&str] = &["limit", "cursor", "command", "idempotencyKey", "status", "orderId"];
+
+/// The longest that `Prefer: wait` can hold an answer, whatever the client asks for.
+pub const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// How soon a client may ask again for an operation that is not final.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// Answers `GET /v1/operations/{operationId}`; with `Prefer: wait=N` only when the operation has changed, is final, or the
+/// time is over.
 ///
 /// # Errors
 /// 404 when the caller may see no such operation, or a fault.
@@ -29,30 +47,29 @@ pub async fn get(
     caller: Caller,
     id: web::Path<String>,
 ) -> Result<HttpResponse, ProblemError> {
-    Ok(get_operation(&request, &state, &caller, id.into_inner()).await?)
-}
-
-async fn get_operation(
-    request: &HttpRequest,
-    state: &State,
-    caller: &Caller,
-    operation_id: String,
-) -> Result<HttpResponse, Problem> {
-    let tenant_id = caller.0.tenant_id.clone();
-    let row = state.pools.reads.run(move |db| find(db, &tenant_id, &operation_id)).await;
-    let row = row
-        .map_err(|fault| problem_of(request, &fault))?
-        .filter(|row| row.client_id == caller.0.client_id || caller.0.has_scope(SCOPE))
-        .ok_or_else(|| Problem::new(Code::OperationNotFound, "There is no operation with this id."))?;
-    let mut response = HttpResponse::Ok();
+    let (mut row, mut response) = (read(&request, &state, &caller, &id).await?, HttpResponse::Ok());
+    if let Some(wait) = prefer::wait(request.headers()).map(|wait| wait.min(MAX_WAIT)) {
+        response.insert_header(prefer::applied(wait));
+        if row.completed_at.is_none() {
+            let change = state.watch.changed(&caller.0.tenant_id, &row.operation_id, row.updated_at);
+            if tokio::time::timeout(wait, change).await.is_ok() {
+                row = read(&request, &state, &caller, &id).await?;
+            }
+        }
+    }
     if row.completed_at.is_none() {
         response.insert_header((RETRY_AFTER, RETRY_AFTER_SECONDS));
     }
     Ok(response.json(view(&row)))
 }
 
-/// How soon a client may ask again for an operation that is not final.
-const RETRY_AFTER_SECONDS: u64 = 1;
+async fn read(request: &HttpRequest, state: &State, caller: &Caller, operation_id: &str) -> Result<Row, Problem> {
+    let (tenant_id, operation_id) = (caller.0.tenant_id.clone(), operation_id.to_owned());
+    let row = state.pools.reads.run(move |db| find(db, &tenant_id, &operation_id)).await;
+    row.map_err(|fault| problem_of(request, &fault))?
+        .filter(|row| row.client_id == caller.0.client_id || caller.0.has_scope(SCOPE))
+        .ok_or_else(|| Problem::new(Code::OperationNotFound, "There is no operation with this id."))
+}
 
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = operations)]
@@ -111,4 +128,96 @@ fn view(row: &Row) -> View<'_> {
         error: row.error.as_deref(),
         links,
     }
+}
+
+/// What the client wants to see of the list.
+#[derive(Debug)]
+struct Filter {
+    limit: i64,
+    cursor: Option<Cursor>,
+    /// Whose operations: one client's, or the whole tenant's.
+    client_id: Option<String>,
+    operation_id: Option<String>,
+    command: Option<String>,
+    status: Option<String>,
+    order_id: Option<String>,
+}
+
+impl Filter {
+    fn read(request: &HttpRequest, caller: &Caller) -> Result<Filter, Problem> {
+        let principal = &caller.0;
+        let mut query = Query::read(request, LIST_PARAMETERS);
+        let (command, key) = (query.text("command"), query.text("idempotencyKey"));
+        // The id of an operation is derived from its scope, and the scope of a key is one client's.
+        let operation_id = key.as_deref().map(|key| match &command {
+            Some(command) => claim::operation_id(&principal.tenant_id, &principal.client_id, command, key),
+            None => String::new(),
+        });
+        if key.is_some() && command.is_none() {
+            query.fault("command", "Required", "A key is one of a command: name the command, such as orders.create.");
+        }
+        let sees_all = principal.has_scope(SCOPE) && key.is_none();
+        let filter = Filter {
+            limit: query.limit(),
+            cursor: query.cursor(),
+            client_id: (!sees_all).then(|| principal.client_id.clone()),
+            operation_id,
+            command,
+            status: query.one_of("status", STATES),
+            order_id: query.text("orderId"),
+        };
+        query.finish().map(|()| filter)
+    }
+}
+
+/// Answers `GET /v1/operations`: the client's own, or with `operations:read` the tenant's. `?command=&idempotencyKey=`
+/// finds the one operation that a key of the asking client stands for.
+///
+/// # Errors
+/// 400 for a bad query, or a fault.
+pub async fn list(request: HttpRequest, state: web::Data<State>, caller: Caller) -> Result<HttpResponse, ProblemError> {
+    let filter = Filter::read(&request, &caller)?;
+    let (tenant_id, limit) = (caller.0.tenant_id, filter.limit);
+    let rows = state.pools.reads.run(move |db| read_page(db, &tenant_id, &filter)).await;
+    let mut rows = rows.map_err(|fault| problem_of(&request, &fault))?;
+    let next_cursor =
+        page::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.operation_id.clone() });
+    Ok(HttpResponse::Ok().json(Page { operations: rows.iter().map(view).collect(), next_cursor }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    operations: Vec<View<'a>>,
+    next_cursor: Option<String>,
+}
+
+fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Row>, Fault> {
+    let rows = on_db!(db, conn => {
+        let mut query = operations::table.filter(operations::tenant_id.eq(tenant_id)).select(Row::as_select()).into_boxed();
+        if let Some(cursor) = &filter.cursor {
+            query = query.filter(operations::created_at.lt(cursor.created_at).or(
+                operations::created_at.eq(cursor.created_at).and(operations::operation_id.lt(&cursor.id))));
+        }
+        if let Some(client_id) = &filter.client_id {
+            query = query.filter(operations::client_id.eq(client_id));
+        }
+        if let Some(operation_id) = &filter.operation_id {
+            query = query.filter(operations::operation_id.eq(operation_id));
+        }
+        if let Some(command) = &filter.command {
+            query = query.filter(operations::command.eq(command));
+        }
+        if let Some(status) = &filter.status {
+            query = query.filter(operations::status.eq(status));
+        }
+        if let Some(order_id) = &filter.order_id {
+            query = query.filter(operations::order_id.eq(order_id));
+        }
+        query
+            .order((operations::created_at.desc(), operations::operation_id.desc()))
+            .limit(filter.limit + 1)
+            .load::<Row>(conn)
+    });
+    Ok(rows?)
 }

@@ -9,16 +9,14 @@ use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
 use super::page::{self, Cursor, Query};
-use crate::command::create_order::order_path;
+use crate::command::order_rows::{self, order_path};
 use crate::command::reply::operation_path;
-use crate::db::tables::{order_lines, orders};
+use crate::db::tables::orders;
 use crate::db::{self, Db, Fault};
 use crate::json::{self, Json};
 use crate::on_db;
+use crate::order::STATES;
 use crate::problem::{Code, Problem};
-
-/// The states of an order.
-pub const STATES: &[&str] = &["accepted", "confirmed", "rejected", "cancelling", "cancelled"];
 
 /// The scope that reading needs.
 pub const SCOPE: &str = "orders:read";
@@ -99,13 +97,7 @@ fn find(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Option<(Row, Vec
         .first(conn)
         .optional())?;
     let Some(row) = row else { return Ok(None) };
-    let lines = on_db!(db, conn => order_lines::table
-        .filter(order_lines::tenant_id.eq(tenant_id))
-        .filter(order_lines::order_id.eq(order_id))
-        .order(order_lines::line_no)
-        .select(order_lines::document)
-        .load(conn))?;
-    Ok(Some((row, lines)))
+    Ok(Some((row, order_rows::lines(db, tenant_id, order_id)?)))
 }
 
 /// The order as it was sent, normalised, with what has become of it.

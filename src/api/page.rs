@@ -110,7 +110,8 @@ impl Query {
         Err(Problem { details: self.faults, ..Problem::new(Code::InvalidParameter, detail) })
     }
 
-    fn fault(&mut self, name: &str, code: &'static str, message: &str) {
+    /// Notes what is wrong with a parameter; with no name, with the query as a whole.
+    pub fn fault(&mut self, name: &str, code: &'static str, message: &str) {
         let pointer = if name.is_empty() { String::new() } else { format!("/{name}") };
         self.faults.push(Fault { pointer, code, message: message.to_owned() });
     }

@@ -17,6 +17,12 @@ pub fn wait(headers: &HeaderMap) -> Option<Duration> {
     preferences.find_map(value_of_wait).and_then(seconds).map(Duration::from_secs)
 }
 
+/// The header that tells the client that its `wait` was heeded, with the seconds that hold (section 3).
+#[must_use]
+pub fn applied(wait: Duration) -> (&'static str, String) {
+    ("preference-applied", format!("wait={}", wait.as_secs()))
+}
+
 /// The value of a preference that is a `wait`, empty where it has none; `None` for another preference.
 fn value_of_wait(preference: &str) -> Option<&str> {
     let without_parameters = split_outside_quotes(preference, ';').next()?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use diesel::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::difference;
 use super::reply::{Answer, Done, Recorded, Stop, operation_path};
 use super::{Call, Tx};
 use crate::db::tables::{claims, operations};
@@ -113,6 +114,7 @@ pub struct Past {
     reply_content_type: String,
     reply_location: Option<String>,
     reply_body: Option<String>,
+    member_digests: Option<String>,
     replay_until: Option<db::Instant>,
     is_expired: bool,
     is_forgotten: bool,
@@ -139,6 +141,7 @@ fn find(db: &mut Db, call: &Call) -> Result<Option<Past>, Fault> {
             operations::reply_content_type,
             operations::reply_location,
             operations::reply_body,
+            operations::member_digests,
             operations::replay_until,
             operations::replay_until.is_not_null().and(operations::replay_until.le(now.nullable()).assume_not_null()),
             operations::remember_until.is_not_null().and(operations::remember_until.le(now.nullable()).assume_not_null()),
@@ -166,7 +169,7 @@ impl Past {
     pub fn answer(self, call: &Call) -> Result<Answer, Fault> {
         let same = call.intent.matches(&self.fingerprint).map_err(|error| Fault::Bug(error.to_string()))?;
         if !same {
-            return Ok(Answer::Conflict(Box::new(self.conflict())));
+            return Ok(Answer::Conflict(Box::new(self.conflict(call))));
         }
         let expires = self.replay_until.unwrap_or(self.now + call.retention.replay_window);
         match self.reply_body {
@@ -184,13 +187,17 @@ impl Past {
         }
     }
 
-    fn conflict(&self) -> Problem {
+    fn conflict(&self, call: &Call) -> Problem {
         let first = if self.error.as_deref() == Some(Code::InvalidRequest.entry().name) {
             "The first request with this key was refused as invalid. A corrected order is a new intent and needs a new key."
         } else {
             "Another request was made with this key before. This one was not executed."
         };
-        Problem { links: self.links(), ..Problem::new(Code::IdempotencyKeyConflict, first) }
+        let details = match &self.member_digests {
+            Some(stored) => difference::differences(&call.intent, stored, &self.fingerprint),
+            None => Vec::new(),
+        };
+        Problem { details, links: self.links(), ..Problem::new(Code::IdempotencyKeyConflict, first) }
     }
 
     fn expired(&self) -> Problem {
@@ -229,6 +236,7 @@ struct NewOperation<'a> {
     reply_content_type: &'a str,
     reply_location: Option<&'a str>,
     reply_body: &'a str,
+    member_digests: &'a str,
     trace_id: &'a str,
     created_at: db::Instant,
     updated_at: db::Instant,
@@ -264,6 +272,7 @@ pub fn record(tx: &mut Tx<'_>, outcome: Result<Done, Stop>) -> Result<Answer, Fa
         reply_content_type: &recorded.content_type,
         reply_location: recorded.location.as_deref(),
         reply_body: &recorded.body,
+        member_digests: &call.member_digests,
         trace_id: &call.trace_id,
         created_at: tx.now,
         updated_at: tx.now,

@@ -61,6 +61,12 @@ impl fmt::Display for Fingerprint {
 }
 
 impl Intent {
+    /// The decoded path parameter `name`; empty when the route has no such parameter.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> &str {
+        self.parameters.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
     /// Whether `stored` is the fingerprint of this intent, by the rules of the version in front of it.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ struct Room {
 /// whether or not the client still listens.
 #[derive(Debug)]
 pub struct Turn {
-    _turn: OwnedMutexGuard<()>,
+    _lock: OwnedMutexGuard<()>,
     held_elsewhere: AtomicBool,
     // Declared last, so that the turn is given on before the room may be closed.
     stay: Stay,
@@ -76,7 +76,7 @@ impl Gate {
                 Err(_) => return Err(NoTurn::Unknown),
             },
         };
-        Ok(Turn { _turn: turn, held_elsewhere: AtomicBool::new(false), stay })
+        Ok(Turn { _lock: turn, held_elsewhere: AtomicBool::new(false), stay })
     }
 
     fn stay(&self, operation_id: &str) -> Stay {

@@ -1,26 +1,26 @@
 //! The rules that join several members of an order. Each looks only at members that are well formed themselves, so that
 //! it can run beside the table's own checks and all faults are reported at once.
 //!
-//! The rules read the completed document; its pointers are those of the body, as no line is ever dropped or moved.
+//! The rules read the normal form; its pointers are those of the body, as no element of an array is dropped or moved.
 
-use super::table::NEGATIVE_KINDS;
-use super::{Line, totals};
+use super::table::{LINE_KINDS, NEGATIVE_KINDS};
+use super::totals;
 use crate::json::Json;
 use crate::schema::{Faults, code};
 use std::collections::{HashMap, HashSet};
 
 /// Adds the faults of all rules.
-pub(super) fn check(document: &Json, faults: &mut Faults) {
-    let lines = document.get("items").and_then(Json::as_array).unwrap_or_default();
+pub(super) fn check(body: &Json, faults: &mut Faults) {
+    let lines = body.get("items").and_then(Json::as_array).unwrap_or_default();
     let ids = LineIds::read(lines);
-    names_its_customer(document, faults);
+    names_its_customer(body, faults);
     products_have_a_name(lines, faults);
     line_ids_are_unique(&ids, faults);
     parents_exist(lines, &ids, faults);
     no_line_is_its_own_parent(lines, &ids, faults);
     only_reductions_are_negative(lines, faults);
-    discounts_name_lines(document, &ids, faults);
-    totals::check(document, lines, faults);
+    discounts_name_lines(body, &ids, faults);
+    totals::check(body, lines, faults);
 }
 
 /// Which ids the lines have, and where each stands first and again.
@@ -49,9 +49,16 @@ impl<'a> LineIds<'a> {
     }
 }
 
-fn names_its_customer(document: &Json, faults: &mut Faults) {
-    let is_object = document.as_object().is_some();
-    if is_object && document.get("customerId").is_none() && document.get("customer").is_none() {
+/// What the line is; `None` when it is no line at all, or says something that is not known.
+fn kind_of(line: &Json) -> Option<&str> {
+    line.as_object()?;
+    let kind = line.get("kind").map_or(Some(LINE_KINDS[0]), Json::as_text)?;
+    LINE_KINDS.contains(&kind).then_some(kind)
+}
+
+fn names_its_customer(body: &Json, faults: &mut Faults) {
+    let is_object = body.as_object().is_some();
+    if is_object && body.get("customerId").is_none() && body.get("customer").is_none() {
         faults.add("/customerId", code::REQUIRED, "Say who orders: send `customerId`, or `customer`.");
     }
 }
@@ -59,7 +66,7 @@ fn names_its_customer(document: &Json, faults: &mut Faults) {
 fn products_have_a_name(lines: &[Json], faults: &mut Faults) {
     for (index, line) in lines.iter().enumerate() {
         let named = line.get("sku").is_some() || line.get("name").is_some_and(|name| name.as_text() != Some(""));
-        if Line::new(line).kind() == "product" && !named {
+        if kind_of(line) == Some("product") && !named {
             faults.add(format!("/items/{index}/sku"), code::REQUIRED, "A product line needs `sku` or `name`.");
         }
     }
@@ -77,7 +84,7 @@ fn line_ids_are_unique(ids: &LineIds, faults: &mut Faults) {
 
 fn parents_exist(lines: &[Json], ids: &LineIds, faults: &mut Faults) {
     for (index, line) in lines.iter().enumerate() {
-        if Line::new(line).parent_line_id().is_some_and(|parent| !ids.contains(parent)) {
+        if line.text("parentLineId").is_some_and(|parent| !ids.contains(parent)) {
             faults.add(
                 format!("/items/{index}/parentLineId"),
                 code::UNKNOWN_LINE,
@@ -90,7 +97,7 @@ fn parents_exist(lines: &[Json], ids: &LineIds, faults: &mut Faults) {
 /// Follows the parents upwards from every line. A line that was followed once is not followed again, so the whole walk
 /// takes as many steps as there are lines. One fault is reported for each circle.
 fn no_line_is_its_own_parent(lines: &[Json], ids: &LineIds, faults: &mut Faults) {
-    let parent_of = |index: usize| ids.first.get(Line::new(&lines[index]).parent_line_id()?).copied();
+    let parent_of = |index: usize| ids.first.get(lines[index].text("parentLineId")?).copied();
     let mut followed = HashSet::new();
     for start in 0..lines.len() {
         let mut chain = HashSet::new();
@@ -112,8 +119,7 @@ fn no_line_is_its_own_parent(lines: &[Json], ids: &LineIds, faults: &mut Faults)
 
 fn only_reductions_are_negative(lines: &[Json], faults: &mut Faults) {
     for (index, line) in lines.iter().enumerate() {
-        let kind = Line::new(line).kind();
-        if NEGATIVE_KINDS.contains(&kind) || !super::table::LINE_KINDS.contains(&kind) {
+        if kind_of(line).is_none_or(|kind| NEGATIVE_KINDS.contains(&kind)) {
             continue;
         }
         let taxes = line.get("taxes").and_then(Json::as_array).unwrap_or_default();
@@ -135,8 +141,8 @@ fn only_reductions_are_negative(lines: &[Json], faults: &mut Faults) {
     }
 }
 
-fn discounts_name_lines(document: &Json, ids: &LineIds, faults: &mut Faults) {
-    let discounts = document.get("discounts").and_then(Json::as_array).unwrap_or_default();
+fn discounts_name_lines(body: &Json, ids: &LineIds, faults: &mut Faults) {
+    let discounts = body.get("discounts").and_then(Json::as_array).unwrap_or_default();
     for (index, discount) in discounts.iter().enumerate() {
         let applies_to = discount.get("appliesTo").and_then(Json::as_array).unwrap_or_default();
         for (place, id) in applies_to.iter().enumerate() {

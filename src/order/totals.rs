@@ -9,18 +9,18 @@ use crate::money::{Currency, exact, sum};
 use crate::schema::{Faults, code};
 use rust_decimal::Decimal;
 
-/// The amount in a completed document; `None` when it is absent, or breaks the rule of amounts and has its own fault.
+/// The amount in a normalised body; `None` when it is absent, or breaks the rule of amounts and has its own fault.
 pub(super) fn amount(value: &Json) -> Option<Decimal> {
     let text = value.as_text().filter(|text| AMOUNT.admits(text))?;
     exact(text)
 }
 
 /// Adds the faults of the totals.
-pub(super) fn check(document: &Json, lines: &[Json], faults: &mut Faults) {
-    let Some(currency) = document.text("currency").and_then(Currency::from_code) else {
+pub(super) fn check(body: &Json, lines: &[Json], faults: &mut Faults) {
+    let Some(currency) = body.text("currency").and_then(Currency::from_code) else {
         return;
     };
-    let Some(totals) = document.get("totals") else {
+    let Some(totals) = body.get("totals") else {
         return;
     };
     digits_fit_the_currency(totals, currency, faults);
@@ -28,7 +28,7 @@ pub(super) fn check(document: &Json, lines: &[Json], faults: &mut Faults) {
         return;
     };
     let check = Check { totals, tolerance: currency.tolerance(lines.len()), currency, faults };
-    if document.get("pricesIncludeTax").and_then(Json::as_bool) == Some(true) {
+    if body.get("pricesIncludeTax").and_then(Json::as_bool) == Some(true) {
         check.with_tax_included(lines_total);
     } else {
         check.with_tax_on_top(lines_total, tax_of(lines));

@@ -42,7 +42,11 @@ impl Walk<'_> {
     fn within(&mut self, step: &str, check: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        if step.contains(['~', '/']) {
+            self.pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        } else {
+            self.pointer.push_str(step);
+        }
         check(self);
         self.pointer.truncate(length);
     }

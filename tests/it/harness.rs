@@ -6,4 +6,6 @@ pub mod http;
 pub mod ports;
 pub mod process;
 pub mod raw;
+pub mod settings;
 pub mod wait;
+pub mod world;

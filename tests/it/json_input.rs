@@ -182,7 +182,7 @@ fn a_mebibyte_of_anything_takes_linear_time() {
         let start = Instant::now();
         let answer = parse(body.as_bytes()).map(|value| value.canonical().len());
         let taken = start.elapsed();
-        assert!(taken < LINEAR, "{:.20}…: {taken:?}, {answer:?}", body);
+        assert!(taken < LINEAR, "{body:.20}…: {taken:?}, {answer:?}");
     }
 }
 
@@ -284,12 +284,14 @@ proptest! {
         match (parse(text.as_bytes()), serde_json::from_str::<serde_json::Value>(&text)) {
             (Ok(ours), Ok(theirs)) => {
                 let again: serde_json::Value = serde_json::from_str(&ours.to_string()).expect("our text is JSON");
-                prop_assert_eq!(again, theirs);
+                let oracle = |value| serde_json_canonicalizer::to_string(value).expect("the oracle takes any JSON");
+                prop_assert_eq!(oracle(&again), oracle(&theirs));
             }
-            (Ok(ours), Err(error)) => prop_assert!(false, "{} was taken as {}, serde_json says {}", text, ours, error),
+            // Numbers beyond a binary float are no numbers to serde_json.
+            (Ok(_), Err(error)) => prop_assert!(error.to_string().contains("out of range"), "{text} was taken: {error}"),
             (Err(malformed), Ok(_)) => prop_assert!(
-                ["twice", "U+0000"].iter().any(|reason| malformed.problem.contains(reason)),
-                "{} was refused: {}", text, malformed
+                ["twice", "U+0000", "1000 digits"].iter().any(|reason| malformed.problem.contains(reason)),
+                "{text} was refused: {malformed}"
             ),
             (Err(_), Err(_)) => {}
         }
@@ -323,8 +325,12 @@ proptest! {
         let sign = if negative { "-" } else { "" };
         let plain = value(&format!("{sign}{whole}.{fraction}")).canonical();
         let digits = format!("{whole}{fraction}");
-        let digits = match digits.trim_start_matches('0') { "" => "0", significant => significant };
-        let shifted = format!("{sign}{digits}{}e-{}", "0".repeat(shift), fraction.len() + shift);
+        let significant = digits.trim_start_matches('0');
+        let shifted = if significant.is_empty() {
+            format!("{sign}0e-{shift}")
+        } else {
+            format!("{sign}{significant}{}e-{}", "0".repeat(shift), fraction.len() + shift)
+        };
         prop_assert_eq!(value(&shifted).canonical(), plain.clone());
         prop_assert!(!plain.contains(['e', 'E', '+']));
         prop_assert!(plain == "0" || !plain.ends_with('0') || !plain.contains('.'));

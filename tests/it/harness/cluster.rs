@@ -15,8 +15,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use diesel::connection::SimpleConnection;
 use diesel::{Connection, PgConnection, QueryResult};
+use order_service::db::migrate;
 
 use super::ports::free_port;
+use super::settings::config;
 
 const KEEPER: &str = include_str!("../../tools/keep-postgres.sh");
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
@@ -28,6 +30,7 @@ const MISSING: &str = "PostgreSQL 13 or newer was not found, and the tests need 
 /// The running server. It lives as long as the test process; see the module's text for its end.
 pub struct Cluster {
     address: String,
+    home: PathBuf,
     admin: Mutex<PgConnection>,
     /// Its standard input is the line on which the script hears that this process is gone.
     _keeper: Child,
@@ -62,6 +65,11 @@ impl Cluster {
         format!("{}/{name}", self.address)
     }
 
+    /// Where it keeps everything.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
     fn start() -> Self {
         let programs = find_programs().expect(MISSING);
         let user = unprivileged_user();
@@ -79,12 +87,12 @@ impl Cluster {
 
         let address = format!("postgres://postgres:{password}@127.0.0.1:{port}");
         let admin = PgConnection::establish(&format!("{address}/postgres")).expect("the server just said it is ready");
-        Self { address, admin: Mutex::new(admin), _keeper: keeper }
+        Self { address, home, admin: Mutex::new(admin), _keeper: keeper }
     }
 
     fn make_template(&self) {
         self.administer(&format!("CREATE DATABASE \"{TEMPLATE}\"")).expect("a new server has room for the template");
-        migrate(&self.url(TEMPLATE));
+        migrate(&config(&self.url(TEMPLATE), &[]).database).expect("the migrations apply to an empty database");
     }
 
     fn create(&self, options: &str) -> String {
@@ -100,12 +108,6 @@ impl Cluster {
         let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
         admin.batch_execute(sql)
     }
-}
-
-/// Brings an empty database to the newest schema, as `order-service migrate` does.
-fn migrate(url: &str) {
-    let mut connection = PgConnection::establish(url).expect("a new database takes connections");
-    connection.batch_execute("SELECT 1").expect("a new database answers");
 }
 
 /// Starts the script and returns when the server takes connections.

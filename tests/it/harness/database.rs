@@ -9,10 +9,12 @@ use diesel::row::{Field, NamedRow, Row};
 use diesel::sql_types::{BigInt, Binary, Double, Text};
 use diesel::sqlite::{Sqlite, SqliteType};
 use diesel::{Connection, PgConnection, RunQueryDsl, SqliteConnection, sql_query};
+use order_service::db::migrate;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::cluster::Cluster;
+use super::settings::config;
 
 /// The two databases that every claim is proved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +37,14 @@ enum Place {
 }
 
 impl Database {
-    /// A database with the tables of the newest migration and no rows. On SQLite the service makes them at its start.
+    /// A database with the tables of the newest migration and no rows.
     pub fn migrated(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::Sqlite => Self::sqlite(),
+            Dialect::Sqlite => {
+                let database = Self::sqlite();
+                migrate(&config(database.url(), &[]).database).expect("the migrations apply to an empty database");
+                database
+            }
             Dialect::Postgres => Self::postgres(Cluster::shared().clone_template()),
         }
     }

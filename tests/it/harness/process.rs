@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::ports::free_port;
 use super::raw::RawConnection;
+use super::settings::QUIET;
 use super::wait::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
@@ -18,9 +19,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
 const START_LIMIT: Duration = Duration::from_mins(1);
 /// Longer than the service waits for requests in flight when it is asked to stop.
 const END_LIMIT: Duration = Duration::from_mins(1);
-
-/// What keeps tests independent of each other and of the machine: no fixed port, no demo tenant among the rows.
-pub const QUIET: [(&str, &str); 2] = [("ORDERS_METRICS_BIND", ""), ("ORDERS_DEMO", "off")];
 
 /// A running `order-service serve`. It is killed and reaped with this value, so a test that panics leaves none behind.
 pub struct Process {
@@ -88,11 +86,7 @@ impl Process {
 
     /// Asks it to stop, as an operator does (SIGTERM), and returns how it ended and its whole log.
     pub fn terminate(mut self) -> (ExitStatus, String) {
-        let sent = Command::new("kill")
-            .args(["-TERM", &self.id().to_string()])
-            .status()
-            .expect("kill is part of every system");
-        assert!(sent.success(), "the process is ours and not yet reaped");
+        assert!(signal("-TERM", self.id()), "the process is ours and not yet reaped");
         let status = self.wait();
         (status, self.log())
     }
@@ -124,6 +118,15 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal, or only looks whether there is somebody to send it to (`-0`), a zombie included.
+///
+/// By the shell's own `kill`: a small system has no program of that name.
+pub fn signal(name: &str, process_id: u32) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "kill \"$1\" \"$2\"", "sh", name, &process_id.to_string()]).stderr(Stdio::null());
+    shell.status().expect("every system has a shell").success()
 }
 
 /// Runs the program to its end with these arguments, such as `migrate` or `key add …`.

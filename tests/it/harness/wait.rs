@@ -20,3 +20,17 @@ pub fn until(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
         std::thread::sleep(INTERVAL);
     }
 }
+
+/// Asks until there is an answer, and fails the test after `limit`; `what` completes the sentence "waited in vain for …".
+///
+/// The asynchronous form of [`until`]: between the questions the other futures of the test go on.
+pub async fn eventually<T>(limit: Duration, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited {limit:?} in vain for {what}");
+        tokio::time::sleep(INTERVAL).await;
+    }
+}

@@ -5,7 +5,6 @@
 //! by a panic too.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -16,18 +15,22 @@ use actix_web::dev::ServerHandle;
 use actix_web::rt::task::JoinHandle;
 use futures_util::FutureExt;
 use order_service::api_key;
-use order_service::app::App;
-use order_service::config::Config;
-use order_service::db::Db;
+use order_service::app::{App, StartError};
+use order_service::db::{Db, OpenError};
 use serde_json::Value;
 
 use super::database::{Database, Dialect};
 use super::http::Caller;
-use super::process::{Process, QUIET};
+use super::process::Process;
 use super::raw::RawConnection;
+use super::settings::config;
+use super::wait::eventually;
 
 /// A test that takes longer hangs, and fails with its name instead of holding up everything.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a stopped service may take to end its threads, on a busy machine.
+const RESTART_LIMIT: Duration = Duration::from_secs(20);
 
 /// The tenant and the client of `World::shop`, and the scopes of its key.
 pub const TENANT: &str = "acme";
@@ -38,12 +41,12 @@ pub const SCOPES: &[&str] = &["orders:write", "orders:read"];
 
 /// Makes two tests of each body: `<name>::sqlite` and `<name>::postgres`.
 macro_rules! on_both_databases {
-    ($($(#[$attribute:meta])* async fn $name:ident($world:pat_param: World) $body:block)+) => {$(
+    ($($(#[$attribute:meta])* async fn $name:ident($world:ident: $kind:ty) $body:block)+) => {$(
         $(#[$attribute])*
         mod $name {
             use super::*;
 
-            async fn body($world: $crate::harness::world::World) $body
+            async fn body($world: $kind) $body
 
             #[test]
             fn sqlite() {
@@ -83,7 +86,7 @@ pub fn prove<F: Future<Output = ()>>(dialect: Dialect, body: impl FnOnce(World) 
     actix_web::rt::System::new().block_on(async {
         let stage = Rc::new(Stage { database: Database::migrated(dialect), apps: RefCell::default() });
         let test = async {
-            stage.start(&[]).await;
+            stage.run(stage.build(&[])).await;
             body(World { stage: Rc::clone(&stage) }).await;
         };
         let outcome = AssertUnwindSafe(tokio::time::timeout(LIMIT, test)).catch_unwind().await;
@@ -129,12 +132,19 @@ impl World {
     /// Stops the service and starts it anew on the same database, with these settings on top of the tests' own.
     pub async fn restart(&self, settings: &[(&str, &str)]) {
         self.stage.stop_all().await;
-        self.stage.start(settings).await;
+        // The threads of the old service let go of a SQLite file a moment after it has said that it ended.
+        let app = eventually(RESTART_LIMIT, "the old service to let go of its file", async || {
+            match self.stage.build(settings) {
+                Err(StartError::Open(OpenError::AlreadyServed(_))) => None,
+                built => Some(built),
+            }
+        });
+        self.stage.run(app.await).await;
     }
 
     /// Starts a further service on the same database, in this process. On SQLite that is refused; see the contract.
     pub async fn start_another(&self, settings: &[(&str, &str)]) -> SocketAddr {
-        self.stage.start(settings).await;
+        self.stage.run(self.stage.build(settings)).await;
         self.address()
     }
 
@@ -165,17 +175,22 @@ impl World {
 }
 
 impl Stage {
-    async fn start(&self, settings: &[(&str, &str)]) {
-        let app = App::build(config(self.database.url(), settings))
-            .await
-            .unwrap_or_else(|error| panic!("the service starts: {error}"));
+    fn build(&self, settings: &[(&str, &str)]) -> Result<App, StartError> {
+        App::build(config(self.database.url(), settings))
+    }
+
+    async fn run(&self, built: Result<App, StartError>) {
+        let app = built.unwrap_or_else(|error| panic!("the service starts: {error}"));
         let running = Running {
             address: app.address(),
             metrics_address: app.metrics_address(),
             stop: app.stop_handle(),
             task: actix_web::rt::spawn(app.run()),
         };
+        let address = running.address;
         self.apps.borrow_mut().push(running);
+        // A server of actix starts its threads when it is first polled: a test that blocks first would wait for ever.
+        Caller::new(address, None).get("/readyz").await.expect(200);
     }
 
     async fn stop_all(&self) {
@@ -190,16 +205,6 @@ impl Stage {
     fn latest<T>(&self, read: impl FnOnce(&Running) -> T) -> T {
         read(self.apps.borrow().last().expect("a service runs while its test does"))
     }
-}
-
-/// The settings of a test: its own on top of what makes tests independent of each other.
-fn config(database_url: &str, settings: &[(&str, &str)]) -> Config {
-    let mut map =
-        BTreeMap::from([("DATABASE_URL", database_url), ("ORDERS_BIND", "127.0.0.1:0"), ("ORDERS_POOL_SIZE", "4")]);
-    map.extend(QUIET);
-    map.extend(settings.iter().copied());
-    Config::read(|name| map.get(name).map(|value| (*value).to_owned()))
-        .unwrap_or_else(|error| panic!("the settings are good: {error}"))
 }
 
 /// Issues an API key, and returns its only copy.

@@ -58,6 +58,11 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned(), syntax, mentions: reader.mentions }
     }
 
+    /// Whether it is a file of unit tests, which follow the rules of tests.
+    pub fn is_test(&self) -> bool {
+        self.path.starts_with("tests/") || self.path.ends_with("/tests.rs")
+    }
+
     /// The room the file belongs to, its first module: `api` for `src/api/body.rs`, `main` and `lib` for themselves.
     pub fn room(&self) -> &str {
         let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
