@@ -10,7 +10,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
 use crate::api::watch::Watch;
-use crate::api::{self, State, trace, unread};
+use crate::api::{self, State, document, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
@@ -69,6 +69,7 @@ impl App {
             gate: Gate::default(),
             watch: Watch::default(),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
+            contract: document::text(&config, document::Times::Configured),
             pools,
             config,
         });
