@@ -1,6 +1,6 @@
 //! The contract document (OpenAPI 3.1), generated from the lists of commands and reads, and Swagger UI on top of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, Route, web};
@@ -20,6 +20,7 @@ use crate::api_key::SCOPES;
 use crate::command::visit_commands;
 use crate::config::Config;
 use crate::policy::Policy;
+use crate::problem::Code;
 use headers::{AnswerHeader, RequestHeader};
 use operations::{BEARER, Commands, Described};
 use schemas::Schemas;
@@ -102,6 +103,7 @@ fn document(config: &Config, times: Times) -> OpenApi {
     let mut described = commands.described;
     described.extend(READS.iter().map(|read| operations::read(&mut schemas, read)));
     let tags = tags(&described);
+    let codes = described.iter().flat_map(|described| described.codes.iter().copied()).collect();
     let mut paths = PathsBuilder::new();
     for Described { path, method, operation, .. } in described {
         paths = paths.path(path, PathItem::new(method, operation));
@@ -114,7 +116,7 @@ fn document(config: &Config, times: Times) -> OpenApi {
             .description(Some("The service that serves this document"))
             .build()]))
         .paths(paths)
-        .components(Some(components(schemas)))
+        .components(Some(components(schemas, &codes)))
         .tags(Some(tags))
         .build();
     document.extensions = Some(ExtensionsBuilder::new().add("x-idempotency", policy_json).build());
@@ -147,7 +149,7 @@ fn info(policy: &Policy, config: &Config, times: Times) -> Info {
         .build()
 }
 
-fn components(schemas: Schemas) -> Components {
+fn components(schemas: Schemas, codes: &BTreeSet<Code>) -> Components {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("osk_ and 64 hexadecimal digits")
@@ -167,7 +169,7 @@ fn components(schemas: Schemas) -> Components {
     for header in AnswerHeader::ALL {
         components = components.header(header.name(), header.component());
     }
-    for (code, example) in problems::examples() {
+    for (code, example) in problems::examples(codes) {
         components = components.example(code, example);
     }
     components.build()

@@ -45,6 +45,7 @@ pub(super) struct Described {
     pub(super) method: HttpMethod,
     pub(super) tag: String,
     pub(super) scope: Option<&'static str>,
+    pub(super) codes: Vec<Code>,
     pub(super) operation: Operation,
 }
 
@@ -100,7 +101,7 @@ fn command(schemas: &mut Schemas, spec: &Spec) -> Described {
         Method::Post => HttpMethod::Post,
         Method::Put => HttpMethod::Put,
     };
-    Described { path: spec.route, method, tag, scope: Some(spec.scope), operation }
+    Described { path: spec.route, method, tag, scope: Some(spec.scope), codes, operation }
 }
 
 fn command_description(spec: &Spec) -> String {
@@ -248,7 +249,8 @@ pub(super) fn read(schemas: &mut Schemas, read: &Read) -> Described {
         let unchanged = ResponseBuilder::new().description("The version that you have is still the present one.");
         operation = operation.response("304", with_headers(unchanged, [AnswerHeader::ETag, AnswerHeader::TraceId]));
     }
-    for (status, response) in problems::responses(&read_codes(read), Recording::Read) {
+    let codes = read_codes(read);
+    for (status, response) in problems::responses(&codes, Recording::Read) {
         operation = operation.response(status, response);
     }
     Described {
@@ -256,6 +258,7 @@ pub(super) fn read(schemas: &mut Schemas, read: &Read) -> Described {
         method: HttpMethod::Get,
         tag: read.tag.to_owned(),
         scope,
+        codes,
         operation: operation.build(),
     }
 }

@@ -1,7 +1,7 @@
 //! The problems in the contract document: the schema of a problem, an example of each code, and the answers in which codes of
 //! one status share a description.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -75,11 +75,11 @@ fn example_reference(code: Code) -> RefOr<Example> {
     RefOr::Ref(Ref::new(format!("#/components/examples/{}", code.entry().name)))
 }
 
-/// The components: an example of each code of the catalogue.
-pub(super) fn examples() -> impl Iterator<Item = (&'static str, Example)> {
-    CATALOGUE.iter().map(|entry| {
-        let example = ExampleBuilder::new().summary(entry.title).value(Some(example(entry.code)));
-        (entry.name, example.build())
+/// The components: an example of each of `codes`.
+pub(super) fn examples(codes: &BTreeSet<Code>) -> impl Iterator<Item = (&'static str, Example)> {
+    codes.iter().map(|code| {
+        let entry = code.entry();
+        (entry.name, ExampleBuilder::new().summary(entry.title).value(Some(example(*code))).build())
     })
 }
 
