@@ -1,6 +1,7 @@
 //! The contract document (OpenAPI 3.1), generated from the lists of commands and reads, and Swagger UI on top of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, Route, web};
@@ -131,13 +132,12 @@ fn info(policy: &Policy, config: &Config, times: Times) -> Info {
         }
         Times::Configured => "These are the times that this service is configured with.",
     };
-    let words = |duration| humantime::format_duration(duration).to_string();
     let description = include_str!("document/introduction.md")
         .replace("{which_times}", which_times)
         .replace("{fingerprint_version}", policy.fingerprint.version)
         .replace("{replay_window}", &words(config.replay_window))
         .replace("{replay_window_iso}", &policy.replay_window)
-        .replace("{key_memory}", &format!("{} days", config.key_memory.as_secs() / 86_400))
+        .replace("{key_memory}", &words(config.key_memory))
         .replace("{key_memory_iso}", &policy.key_memory)
         .replace("{wait_limit}", &words(config.wait_limit))
         .replace("{wait_limit_iso}", &policy.wait_limit);
@@ -147,6 +147,18 @@ fn info(policy: &Policy, config: &Config, times: Times) -> Info {
         .description(Some(description))
         .license(Some(LicenseBuilder::new().name("MIT").identifier(Some("MIT")).build()))
         .build()
+}
+
+/// A duration for people: in days where it is whole days, else with its units.
+fn words(duration: Duration) -> String {
+    const DAY: u64 = 86_400;
+    match duration.as_secs() {
+        DAY => "1 day".to_owned(),
+        seconds if seconds > 0 && seconds % DAY == 0 && duration.subsec_nanos() == 0 => {
+            format!("{} days", seconds / DAY)
+        }
+        _ => humantime::format_duration(duration).to_string(),
+    }
 }
 
 fn components(schemas: Schemas, codes: &BTreeSet<Code>) -> Components {

@@ -16,19 +16,22 @@ pub enum RequestHeader {
     IdempotencyKey,
     /// How long the client is willing to wait.
     Prefer,
-    /// Replace only this version.
+    /// On a command: replace only this version.
     IfMatch,
-    /// Create only if absent; or, on a read, answer only what is new.
+    /// On a command: create only if there is nothing of this name.
+    IfAbsent,
+    /// On a read: answer only what is new.
     IfNoneMatch,
     /// The trace that the request belongs to.
     Traceparent,
 }
 
 impl RequestHeader {
-    pub(super) const ALL: [RequestHeader; 5] = [
+    pub(super) const ALL: [RequestHeader; 6] = [
         RequestHeader::IdempotencyKey,
         RequestHeader::Prefer,
         RequestHeader::IfMatch,
+        RequestHeader::IfAbsent,
         RequestHeader::IfNoneMatch,
         RequestHeader::Traceparent,
     ];
@@ -38,7 +41,7 @@ impl RequestHeader {
             RequestHeader::IdempotencyKey => "Idempotency-Key",
             RequestHeader::Prefer => "Prefer",
             RequestHeader::IfMatch => "If-Match",
-            RequestHeader::IfNoneMatch => "If-None-Match",
+            RequestHeader::IfAbsent | RequestHeader::IfNoneMatch => "If-None-Match",
             RequestHeader::Traceparent => "traceparent",
         }
     }
@@ -56,13 +59,14 @@ impl RequestHeader {
                  The server's own limit holds too."
             }
             RequestHeader::IfMatch => {
-                "The `ETag` of the version that you know: the request is carried out only on this version. Part of the \
-                 fingerprint of a command."
+                "The `ETag` of the version that you know: it is replaced only if it still is this one. Part of the \
+                 fingerprint. Send this or `If-None-Match`, not both."
             }
-            RequestHeader::IfNoneMatch => {
-                "On a command `*`: only if there is nothing of this name; part of the fingerprint. On a read the `ETag` \
-                 that you have: 304 when it is still the present one."
+            RequestHeader::IfAbsent => {
+                "`*`: it is made only if there is nothing of this name. Part of the fingerprint. Send this or `If-Match`, \
+                 not both."
             }
+            RequestHeader::IfNoneMatch => "The `ETag` that you have: 304 when it is still the present one.",
             RequestHeader::Traceparent => {
                 "The trace of the request (W3C Trace Context), such as \
                  `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`. A valid one gives the `traceId` of log lines \
@@ -75,13 +79,23 @@ impl RequestHeader {
         let schema = ObjectBuilder::new().schema_type(Type::String);
         match self {
             RequestHeader::IdempotencyKey => schema.pattern(Some(key::PATTERN)),
+            RequestHeader::IfAbsent => schema.pattern(Some(r"^\*$")),
+            RequestHeader::IfMatch => schema.pattern(Some(ENTITY_TAGS)),
             _ => schema,
+        }
+    }
+
+    /// The name of the component; two uses of one header are two components.
+    fn component_name(self) -> &'static str {
+        match self {
+            RequestHeader::IfAbsent => "If-None-Match-any",
+            _ => self.name(),
         }
     }
 
     /// A reference to the component of this header.
     pub(super) fn reference(self) -> Ref {
-        Ref::new(format!("#/components/parameters/{}", self.name()))
+        Ref::new(format!("#/components/parameters/{}", self.component_name()))
     }
 
     /// The component: its name and what it is.
@@ -94,9 +108,12 @@ impl RequestHeader {
             .description(Some(self.doc()))
             .schema(Some(self.schema()))
             .example(is_key.then(|| json!(EXAMPLE_KEY)));
-        (self.name(), parameter.build())
+        (self.component_name(), parameter.build())
     }
 }
+
+/// `*` or entity tags in quotes, separated by commas (RFC 9110, section 13.1.1).
+const ENTITY_TAGS: &str = r#"^(?:\*|(?:W/)?"[!#-~]*"(?: *, *(?:W/)?"[!#-~]*")*)$"#;
 
 /// The key of the examples.
 pub(super) const EXAMPLE_KEY: &str = "8e03978e-40d5-43dd-bc93-6894a57f9324";

@@ -83,7 +83,7 @@ fn command(schemas: &mut Schemas, spec: &Spec) -> Described {
     operation = operation.parameter_ref(RequestHeader::IdempotencyKey.reference());
     if conditional {
         operation = operation.parameter_ref(RequestHeader::IfMatch.reference());
-        operation = operation.parameter_ref(RequestHeader::IfNoneMatch.reference());
+        operation = operation.parameter_ref(RequestHeader::IfAbsent.reference());
     }
     operation = operation.parameter_ref(RequestHeader::Prefer.reference());
     operation = operation.parameter_ref(RequestHeader::Traceparent.reference());
