@@ -10,9 +10,11 @@ use crate::config::Config;
 use crate::db::Pools;
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
+use limit::Limit;
 use read::Read;
 use watch::Watch;
 
+pub mod accept;
 pub mod access;
 pub mod answer;
 pub mod body;
@@ -21,12 +23,17 @@ pub mod commands;
 pub mod document;
 pub mod fault;
 pub mod health;
+pub mod limit;
 pub mod operations;
 pub mod orders;
 pub mod page;
+pub mod path;
+pub mod payments;
 pub mod policy;
 pub mod prefer;
 pub mod read;
+pub mod reservations;
+pub mod stock;
 pub mod trace;
 pub mod unread;
 pub mod watch;
@@ -40,6 +47,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// How many requests a client may make.
+    pub limit: Limit,
     /// The clients that wait for an operation to change.
     pub watch: Watch,
     /// The two windows of a key.
@@ -52,6 +61,9 @@ pub struct State {
 pub static READS: &[&Read] = &[
     &orders::contract::LIST,
     &orders::contract::GET,
+    &payments::GET,
+    &stock::GET,
+    &reservations::GET,
     &operations::contract::LIST,
     &operations::contract::GET,
     &policy::GET,

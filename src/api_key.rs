@@ -37,6 +37,11 @@ pub struct Principal {
 }
 
 impl Principal {
+    #[cfg(test)]
+    pub(crate) fn for_test(tenant_id: &str, client_id: &str) -> Principal {
+        Principal { tenant_id: tenant_id.to_owned(), client_id: client_id.to_owned(), scopes: Vec::new() }
+    }
+
     /// Whether the key was given `scope`.
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {

@@ -3,12 +3,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
 
 use actix_cors::Cors;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
+use crate::api::limit::Limit;
 use crate::api::watch::Watch;
 use crate::api::{self, State, document, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
@@ -16,6 +19,7 @@ use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools};
 use crate::metrics::{Metrics, PoolConnections};
+use crate::retention::Cleaner;
 
 /// Why the service did not start. Each displays as one line that names what to change.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +54,7 @@ pub struct App {
     metrics_address: Option<SocketAddr>,
     demo_key: Option<String>,
     state: web::Data<State>,
+    metrics: web::Data<Metrics>,
 }
 
 impl App {
@@ -68,6 +73,7 @@ impl App {
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),
+            limit: Limit::per_second(config.rate_limit),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
             contract: document::text(&config, document::Times::Configured),
             pools,
@@ -77,8 +83,8 @@ impl App {
             Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
             None => None,
         };
-        let server = serve(listener, state.clone(), metrics)?;
-        Ok(App { server, metrics_server, address, metrics_address, demo_key, state })
+        let server = serve(listener, state.clone(), metrics.clone())?;
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics })
     }
 
     /// The address of the API, with the port that was really taken.
@@ -111,15 +117,36 @@ impl App {
     /// An error of the system while serving.
     pub async fn run(self) -> io::Result<()> {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
+        let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
+        let cleaning = start_cleaner(&self.state, self.metrics.into_inner());
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let result = self.server.await;
         watching.abort();
+        forgetting.abort();
+        // It can be stopped anywhere: a batch that has begun still commits, or is undone with the process.
+        cleaning.inspect(rt::task::JoinHandle::abort);
         if let Some((handle, serving)) = metrics {
             handle.stop(false).await;
             serving.await.map_err(io::Error::other)??;
         }
         result
     }
+}
+
+/// Keeps the memory of the rate limit as small as the number of clients that are at work.
+async fn forget_idle_clients(state: web::Data<State>) {
+    let mut minutes = rt::time::interval(Duration::from_mins(1));
+    loop {
+        minutes.tick().await;
+        state.limit.forget_idle();
+    }
+}
+
+/// Starts the cleaner, where it is on, with a connection of its own.
+fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinHandle<()>> {
+    let interval = state.config.cleaner_interval?;
+    let cleaner = Cleaner::new(state.pools.beside(&state.config.database), state.config.cleaner_batch);
+    Some(rt::spawn(cleaner.run(interval, metrics)))
 }
 
 fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

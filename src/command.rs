@@ -12,14 +12,19 @@ use crate::schema;
 pub mod cancel_order;
 pub mod claim;
 pub mod create_order;
+pub mod create_payment;
+pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
+pub mod forget;
 pub mod gate;
 pub mod key;
 pub mod operation;
 pub mod order_rows;
 pub mod precondition;
 pub mod put_order;
+pub mod put_stock;
+pub mod release_reservation;
 pub mod reply;
 
 use claim::Claim;
@@ -32,6 +37,10 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<create_order::CreateOrder>();
     visitor.visit::<put_order::PutOrder>();
     visitor.visit::<cancel_order::CancelOrder>();
+    visitor.visit::<create_payment::CreatePayment>();
+    visitor.visit::<put_stock::PutStock>();
+    visitor.visit::<create_reservation::CreateReservation>();
+    visitor.visit::<release_reservation::ReleaseReservation>();
 }
 
 /// Carries a command out, once: the claim, its effects, its messages and its recorded answer commit together or not at all.
@@ -88,8 +97,8 @@ pub trait Command: Sized + Send + 'static {
     /// recorded, such as `PreconditionRequired`, which is answered before the claim.
     fn parse(asked: &Intent) -> Result<Self, Problem>;
 
-    /// Carries it out inside the transaction that claimed the key. It looks before it writes, so that a refusal leaves no
-    /// effect; where it cannot, [`Db::savepoint`] undoes.
+    /// Carries it out inside the transaction that claimed the key. It looks before it writes, or writes in a way that
+    /// can only succeed or do nothing: a refusal has nothing to undo.
     ///
     /// # Errors
     /// [`Stop::Refused`] is the rules' no, and is recorded; [`Stop::Fault`] undoes all, the claim too.

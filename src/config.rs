@@ -56,10 +56,18 @@ pub struct Config {
     /// `ORDERS_KEY_MEMORY`: how long a key is remembered, from the same moment; from the replay window to a hundred years.
     /// Default 400 days.
     pub key_memory: Duration,
+    /// `ORDERS_CLEANER_INTERVAL`: how long the cleaner waits between two sweeps, 100 ms to a day; `None` switches it off.
+    /// Default 1 minute.
+    pub cleaner_interval: Option<Duration>,
+    /// `ORDERS_CLEANER_BATCH`: the most rows of one transaction of the cleaner, 1 to 10,000. Default 500.
+    pub cleaner_batch: u32,
     /// `ORDERS_MAX_BODY`: the largest request body in bytes, 1 KiB to 16 MiB. Default 1 MiB.
     pub max_body: usize,
     /// `ORDERS_BODY_TIMEOUT`: how long a whole request body may take to arrive, 100 ms to 5 minutes. Default 10 s.
     pub body_timeout: Duration,
+    /// `ORDERS_RATE_LIMIT`: requests a second that each client may make to this process, 0 to 100,000; 0 is no limit.
+    /// Default 0.
+    pub rate_limit: u32,
     /// `ORDERS_CORS_ORIGINS`: the web pages that may call the API from a browser. Default: all.
     pub cors_origins: CorsOrigins,
     /// `ORDERS_DEMO`: whether a first start on an empty database makes the demo tenant. Default: only on SQLite.
@@ -93,9 +101,13 @@ impl Config {
             wait_limit: from.read(&setting::WAIT_LIMIT, value::duration(Duration::ZERO..=60 * SECOND))?,
             replay_window,
             key_memory: from.read(&setting::KEY_MEMORY, value::duration(replay_window..=36_500 * DAY))?,
+            cleaner_interval: from
+                .read(&setting::CLEANER_INTERVAL, value::duration_or_off(Duration::from_millis(100)..=DAY))?,
+            cleaner_batch: from.read(&setting::CLEANER_BATCH, value::number(1..=10_000))?,
             max_body: from.read(&setting::MAX_BODY, value::number(1024..=16 * 1024 * 1024))?,
             body_timeout: from
                 .read(&setting::BODY_TIMEOUT, value::duration(Duration::from_millis(100)..=5 * MINUTE))?,
+            rate_limit: from.read(&setting::RATE_LIMIT, value::number(0..=100_000))?,
             cors_origins: from.read(&setting::CORS_ORIGINS, CorsOrigins::parse)?,
             demo,
             log_filter: from.read(&setting::RUST_LOG, value::log_filter)?,

@@ -13,7 +13,7 @@ pub use parse::{MAX_LEVELS, Malformed, parse};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use std::fmt::{self, Write};
 
-/// A JSON value. An object keeps its members in the order of arrival and, when it came from [`parse`], has no name twice.
+/// A JSON value. An object keeps its members in the order of arrival and, when it came from [`parse()`], has no name twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Json {
     /// `null`.

@@ -2,7 +2,7 @@
 //!
 //! The life of a command, in reading order: [`api::commands`] authenticates, reads and normalises it; [`command::run`] claims
 //! its key, executes it and records the answer in one transaction; a repeat finds the claim and gets the recorded answer
-//! byte for byte. [`outbox`] holds what has to reach the ERP.
+//! byte for byte. [`outbox`] holds what has to reach the ERP. [`retention`] clears away what nobody may ask for any more.
 
 pub mod config;
 
@@ -12,7 +12,13 @@ pub mod api;
 
 pub mod policy;
 
+pub mod retention;
+
 pub mod command;
+
+pub mod stock;
+
+pub mod payment;
 
 pub mod outbox;
 

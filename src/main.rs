@@ -1,11 +1,13 @@
 //! The command line: serve, migrate, print the contract, and administer API keys.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use order_service::app::App;
 use order_service::config::Config;
-use order_service::db::{self, Db};
+use order_service::db::{self, Db, Pool};
+use order_service::retention::{self, Cleaner, Step};
 use order_service::{api, api_key};
 
 #[derive(Parser)]
@@ -23,6 +25,9 @@ enum Task {
     Migrate(Migrate),
     /// Print the OpenAPI document.
     Openapi,
+    /// Drop recorded answers past the replay window, and forget keys past the key memory.
+    #[command(subcommand)]
+    Retention(Retention),
     /// Administer API keys.
     #[command(subcommand)]
     Key(Key),
@@ -33,6 +38,16 @@ struct Migrate {
     /// Undo every migration instead. All data goes.
     #[arg(long)]
     down: bool,
+}
+
+#[derive(Subcommand)]
+enum Retention {
+    /// Clean all that is due now, as the serving process does from time to time. May run beside it.
+    Run {
+        /// Only count what is due, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -81,9 +96,12 @@ fn run(task: Task) -> Result<(), Failure> {
         Task::Serve => serve(config),
         Task::Migrate(migrate) => {
             let names = if migrate.down { db::revert(&config.database)? } else { db::migrate(&config.database)? };
-            names.iter().for_each(|name| println!("{name}"));
+            for name in names {
+                println!("{name}");
+            }
             Ok(())
         }
+        Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
         Task::Key(key) => administer_keys(&config, key),
         Task::Openapi => unreachable!("printed above, without any setting"),
     }
@@ -118,6 +136,32 @@ fn print_first_steps(address: std::net::SocketAddr, key: &str) {
          -d '{{\"customerId\":\"cus_123\",\"items\":[{{\"sku\":\"ABC\",\"qty\":2}}],\"currency\":\"EUR\"}}'\n",
         intent = uuid::Uuid::new_v4(),
     );
+}
+
+fn clean(config: &Config, dry_run: bool) -> Result<(), Failure> {
+    let mut db = Db::open(&config.database)?;
+    if db::migrations_pending(&mut db)? {
+        return Err("the database lacks migrations; run 'order-service migrate' first".into());
+    }
+    if dry_run {
+        for due in retention::due(&mut db)? {
+            println!("{}\t{} keys to forget\t{} bodies to drop", due.tenant_id, due.keys, due.bodies);
+        }
+        return Ok(());
+    }
+    let cleaner = Cleaner::new(Pool::single(&config.database, config.pool_timeout), config.cleaner_batch);
+    let mut cleaned: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let swept = actix_web::rt::System::new().block_on(cleaner.run_once(|batch| {
+        let (keys, bodies) = cleaned.entry(batch.tenant_id.clone()).or_default();
+        match batch.step {
+            Step::Keys => *keys += batch.rows,
+            Step::Bodies => *bodies += batch.rows,
+        }
+    }));
+    for (tenant_id, (keys, bodies)) in cleaned {
+        println!("{tenant_id}\t{keys} keys forgotten\t{bodies} bodies dropped");
+    }
+    Ok(swept?)
 }
 
 fn administer_keys(config: &Config, key: Key) -> Result<(), Failure> {

@@ -68,3 +68,50 @@ pub fn exact(text: &str) -> Option<Decimal> {
 pub fn sum(amounts: impl IntoIterator<Item = Option<Decimal>>) -> Option<Decimal> {
     amounts.into_iter().try_fold(Decimal::ZERO, |sum, amount| sum.checked_add(amount?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(text: &str) -> Decimal {
+        exact(text).expect("the test writes decimals")
+    }
+
+    #[test]
+    fn a_currency_expresses_amounts_of_its_minor_unit_whatever_zeros_trail() {
+        for (code, digits, fits, too_fine) in
+            [("JPY", 0, "12.000", "12.5"), ("EUR", 2, "12.3400", "12.345"), ("KWD", 3, "12.3450", "12.3456")]
+        {
+            let currency = Currency::from_code(code).expect("it is a currency");
+            assert_eq!((currency.code(), currency.minor_digits()), (code, digits));
+            assert!(currency.can_express(amount(fits)), "{code} {fits}");
+            assert!(!currency.can_express(amount(too_fine)), "{code} {too_fine}");
+        }
+    }
+
+    #[test]
+    fn the_tolerance_is_one_minor_unit_a_line() {
+        let tolerance = |code: &str, lines| Currency::from_code(code).map(|currency| currency.tolerance(lines));
+        assert_eq!(tolerance("JPY", 3), Some(amount("3")));
+        assert_eq!(tolerance("EUR", 3), Some(amount("0.03")));
+        assert_eq!(tolerance("KWD", 1_000), Some(amount("1")));
+    }
+
+    #[test]
+    fn money_is_taken_in_currencies_that_have_a_minor_unit_and_in_no_others() {
+        for code in ["EUR", "RUB", "CHE", "HRK", "CLF"] {
+            assert!(Currency::from_code(code).is_some(), "{code}");
+        }
+        for code in ["XAU", "XDR", "XTS", "XXX", "XAD", "eur", "EU", ""] {
+            assert!(Currency::from_code(code).is_none(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_sum_is_exact_or_unknown() {
+        assert_eq!(sum(vec![exact("0.1"); 10]), Some(amount("1")));
+        assert_eq!(sum([exact("1"), None]), None);
+        assert_eq!(sum([Some(Decimal::MAX), exact("1")]), None);
+        assert_eq!(exact("0.12345678901234567890123456789"), None, "29 digits cannot be held exactly");
+    }
+}

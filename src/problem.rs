@@ -132,6 +132,33 @@ catalogue! {
     CurrencyMismatch: 409, No, Recorded,
         "The currency is not that of the order",
         "Use the currency of the order.";
+    OrderClosed: 409, No, Recorded,
+        "The order takes nothing more",
+        "The order is rejected or cancelled. Follow 'links' to see how it stands.";
+    Overpayment: 409, No, Recorded,
+        "More than the order's total would be paid",
+        "Check the amount; 'detail' says what is open. The answer is recorded: a new try needs a new key.";
+    DuplicatePayment: 409, No, Recorded,
+        "The order has a payment with this reference",
+        "Nothing is left to do: the payment named in 'links' is it. A payment of its own needs a reference of its own.";
+    PaymentNotFound: 404, No, NotRecorded,
+        "There is no such payment",
+        "Check the payment id.";
+    SkuNotFound: 404, No, NotRecorded,
+        "There is no stock of this SKU",
+        "Check the SKU and its percent-encoding. PUT the stock to make it known.";
+    StockBelowReserved: 409, No, Recorded,
+        "More is reserved than would be on hand",
+        "Release reservations first, or send at least what 'detail' names. A new try needs a new key.";
+    InsufficientStock: 409, No, Recorded,
+        "The stock does not suffice",
+        "Ask for less of what 'details' names, or wait for stock. The answer is recorded: a new try needs a new key.";
+    ReservationNotFound: 404, No, Recorded,
+        "There is no such reservation",
+        "Check the reservation id. The answer is recorded: a new try needs a new key.";
+    ReservationAlreadyReleased: 409, No, Recorded,
+        "The reservation holds no stock any more",
+        "Nothing is left to do: it was released or has expired, as 'detail' says.";
     IdempotencyKeyConflict: 409, No, NotRecorded,
         "The key was used for another request",
         "Send the first request unchanged to get its answer. A changed request is a new intent and needs a new key; never repair a conflict by sending the same purchase under a new key.";
@@ -254,6 +281,9 @@ impl Problem {
 
     /// The JSON document that is sent, and recorded when the problem is a refusal. `trace_id` is the trace of the request
     /// that met the problem first; `idempotency_key` is the key it came with, if it had a valid one.
+    ///
+    /// # Panics
+    /// Never: a problem holds only text, numbers and lists.
     #[must_use]
     pub fn body(&self, trace_id: &str, idempotency_key: Option<&str>) -> String {
         let entry = self.code.entry();

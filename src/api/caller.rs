@@ -7,14 +7,15 @@ use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::{FromRequest, HttpRequest, web};
 
-use super::State;
 use super::access::RequestNotes;
 use super::answer::ProblemError;
 use super::fault::problem_of;
+use super::{State, accept};
 use crate::api_key::{self, Principal};
 use crate::problem::{Code, Problem};
 
-/// The authenticated caller. A handler that names it in its signature cannot be reached without a valid key.
+/// The authenticated caller. A handler that names it in its signature cannot be reached without a valid key (401), nor by
+/// more requests than the client may make (429), nor by a client that reads no JSON (406).
 #[derive(Clone, Debug)]
 pub struct Caller(pub Principal);
 
@@ -40,15 +41,20 @@ impl FromRequest for Caller {
         Box::pin(async move {
             let principal = authenticate(&request).await?;
             RequestNotes::of(&request).caller(&principal.tenant_id, &principal.client_id);
+            state(&request).limit.count(&principal)?;
+            accept::check(&request)?;
             Ok(Caller(principal))
         })
     }
 }
 
+fn state(request: &HttpRequest) -> &State {
+    request.app_data::<web::Data<State>>().expect("the app is built with its state")
+}
+
 async fn authenticate(request: &HttpRequest) -> Result<Principal, Problem> {
     let key = bearer_key(request)?.to_owned();
-    let state = request.app_data::<web::Data<State>>().expect("the app is built with its state");
-    let principal = state.pools.reads.run(move |db| api_key::authenticate(db, &key)).await;
+    let principal = state(request).pools.reads.run(move |db| api_key::authenticate(db, &key)).await;
     principal
         .map_err(|fault| problem_of(request, &fault))?
         .ok_or_else(|| Problem::new(Code::Unauthenticated, "The API key is not known, or it was revoked."))

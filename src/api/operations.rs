@@ -13,7 +13,7 @@ use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
 use super::page::{self, Cursor, Query};
-use super::{State, prefer};
+use super::{State, path, prefer};
 use crate::command::claim;
 use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
@@ -41,12 +41,8 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 ///
 /// # Errors
 /// 404 when the caller may see no such operation, or a fault.
-pub async fn get(
-    request: HttpRequest,
-    state: web::Data<State>,
-    caller: Caller,
-    id: web::Path<String>,
-) -> Result<HttpResponse, ProblemError> {
+pub async fn get(request: HttpRequest, state: web::Data<State>, caller: Caller) -> Result<HttpResponse, ProblemError> {
+    let id = path::param(&request)?;
     let (mut row, mut response) = (read(&request, &state, &caller, &id).await?, HttpResponse::Ok());
     if let Some(wait) = prefer::wait(request.headers()).map(|wait| wait.min(MAX_WAIT)) {
         response.insert_header(prefer::applied(wait));
@@ -86,9 +82,16 @@ struct Row {
     replay_until: Option<db::Instant>,
 }
 
+/// A forgotten operation is not there for anybody, whether or not the cleaner has been.
+#[diesel::dsl::auto_type]
+fn remembered() -> _ {
+    operations::remember_until.is_null().or(operations::remember_until.gt(db::Clock.nullable()))
+}
+
 fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Row>, Fault> {
     let row = on_db!(db, conn => operations::table
         .find((tenant_id, operation_id))
+        .filter(remembered())
         .select(Row::as_select())
         .first(conn)
         .optional());
@@ -219,7 +222,11 @@ struct Page<'a> {
 
 fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Row>, Fault> {
     let rows = on_db!(db, conn => {
-        let mut query = operations::table.filter(operations::tenant_id.eq(tenant_id)).select(Row::as_select()).into_boxed();
+        let mut query = operations::table
+            .filter(operations::tenant_id.eq(tenant_id))
+            .filter(remembered())
+            .select(Row::as_select())
+            .into_boxed();
         if let Some(cursor) = &filter.cursor {
             query = query.filter(operations::created_at.lt(cursor.created_at).or(
                 operations::created_at.eq(cursor.created_at).and(operations::operation_id.lt(&cursor.id))));

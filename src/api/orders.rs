@@ -4,11 +4,11 @@ use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, IF_NONE_MATCH, IfN
 use actix_web::{HttpRequest, HttpResponse, web};
 use diesel::prelude::*;
 
-use super::State;
 use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
 use super::page::{self, Cursor, Query};
+use super::{State, path};
 use crate::command::order_rows::{self, order_path};
 use crate::command::reply::operation_path;
 use crate::db::tables::orders;
@@ -27,13 +27,8 @@ pub const SCOPE: &str = "orders:read";
 ///
 /// # Errors
 /// 403, 404, or a fault.
-pub async fn get(
-    request: HttpRequest,
-    state: web::Data<State>,
-    caller: Caller,
-    id: web::Path<String>,
-) -> Result<HttpResponse, ProblemError> {
-    Ok(get_order(&request, &state, &caller, id.into_inner()).await?)
+pub async fn get(request: HttpRequest, state: web::Data<State>, caller: Caller) -> Result<HttpResponse, ProblemError> {
+    Ok(get_order(&request, &state, &caller, path::param(&request)?).await?)
 }
 
 async fn get_order(

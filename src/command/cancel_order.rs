@@ -8,6 +8,7 @@ use crate::order::id::ORDER_ID;
 use crate::outbox;
 use crate::problem::{Code, Problem};
 use crate::schema::{Kind, Member, Object};
+use crate::stock::reservation;
 
 /// The order that is to be cancelled, and why.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ impl Command for CancelOrder {
             operation::end_withdrawn(tx, &withdrawn)?;
         }
         order_rows::set_status(tx, &order, state)?;
+        reservation::release_of_order(tx.db, &tx.call.tenant_id, &order.order_id, tx.now)?;
         Ok(Done {
             status: 200,
             state,

@@ -8,10 +8,10 @@ use super::Tx;
 use crate::db::tables::{order_lines, orders};
 use crate::db::{self, Db, Fault};
 use crate::json::Json;
-use crate::on_db;
 use crate::order::Order;
 use crate::outbox::{self as messages, Message};
 use crate::problem::{Code, Problem};
+use crate::{locked_on_db, on_db};
 
 /// The first version of every order.
 pub const FIRST_VERSION: i64 = 1;
@@ -80,10 +80,11 @@ pub fn insert(tx: &mut Tx<'_>, order_id: &str, order: &Order) -> Result<bool, Fa
 }
 
 /// Our permanent name of the order inside the ERP: the shop's own name where there is one, so that even a database that was
-/// restored from an old backup cannot make a second sale.
+/// restored from an old backup cannot make a second sale. A slash inside the shop's id is escaped, because a channel may hold
+/// slashes too and two shop orders must never share a name; the last slash is always the one between the two.
 fn reference(order_id: &str, order: &Order) -> String {
     match order.external_order_id() {
-        Some(external) => format!("{}/{external}", order.channel()),
+        Some(external) => format!("{}/{}", order.channel(), external.replace('%', "%25").replace('/', "%2F")),
         None => order_id.to_owned(),
     }
 }
@@ -166,11 +167,11 @@ pub struct OrderRow {
 pub fn lock(tx: &mut Tx<'_>, order_id: &str) -> Result<Option<OrderRow>, Fault> {
     tx.db.wait_for_locks(LOCK_WAIT)?;
     let key = (&tx.call.tenant_id, order_id);
-    let row = match tx.db {
-        Db::Postgres(conn) => orders::table.find(key).select(OrderRow::as_select()).for_update().first(conn).optional(),
-        // The transaction holds the write lock of the whole file.
-        Db::Sqlite(conn) => orders::table.find(key).select(OrderRow::as_select()).first(conn).optional(),
-    };
+    let row = locked_on_db!(
+        &mut *tx.db,
+        orders::table.find(key).select(OrderRow::as_select()),
+        (conn, rows) => rows.first(conn).optional()
+    );
     Ok(row?)
 }
 
@@ -190,6 +191,21 @@ pub fn lock_existing(tx: &mut Tx<'_>, order_id: &str) -> Result<OrderRow, super:
 pub fn set_status(tx: &mut Tx<'_>, order: &OrderRow, status: &str) -> Result<(), Fault> {
     on_db!(&mut *tx.db, conn => diesel::update(orders::table.find((&tx.call.tenant_id, &order.order_id)))
         .set((orders::status.eq(status), orders::version.eq(order.version + 1), orders::updated_at.eq(tx.now)))
+        .execute(conn))?;
+    Ok(())
+}
+
+/// Sets what has been paid of a locked order, as a new version.
+///
+/// # Errors
+/// A [`Fault`] of the update.
+pub fn set_paid_amount(tx: &mut Tx<'_>, order: &OrderRow, paid_amount: &str) -> Result<(), Fault> {
+    on_db!(&mut *tx.db, conn => diesel::update(orders::table.find((&tx.call.tenant_id, &order.order_id)))
+        .set((
+            orders::paid_amount.eq(paid_amount),
+            orders::version.eq(order.version + 1),
+            orders::updated_at.eq(tx.now),
+        ))
         .execute(conn))?;
     Ok(())
 }

@@ -48,6 +48,9 @@ settings! {
     BODY_TIMEOUT = "ORDERS_BODY_TIMEOUT", "10s",
         "a duration from 100ms to 5m",
         "How long a whole request body may take to arrive before it is answered with 408.";
+    RATE_LIMIT = "ORDERS_RATE_LIMIT", "0",
+        "a whole number from 0 to 100000; 0 is no limit",
+        "Requests a second that each client may make to this process before it is answered with 429.";
     CORS_ORIGINS = "ORDERS_CORS_ORIGINS", "*",
         "*, or origins such as https://shop.example separated by commas, or nothing for none",
         "The web pages that may call the API from a browser.";
@@ -63,6 +66,12 @@ settings! {
     KEY_MEMORY = "ORDERS_KEY_MEMORY", "400d",
         "a duration from ORDERS_REPLAY_WINDOW to 36500d",
         "How long a key is remembered and refused as spent, from the same moment.";
+    CLEANER_INTERVAL = "ORDERS_CLEANER_INTERVAL", "1m",
+        "a duration from 100ms to 24h, or off",
+        "How long the cleaner waits between two sweeps for what is past its time.";
+    CLEANER_BATCH = "ORDERS_CLEANER_BATCH", "500",
+        "a whole number from 1 to 10000",
+        "The most rows that the cleaner changes in one transaction.";
     DEMO = "ORDERS_DEMO", "auto",
         "on, off, or auto for on with SQLite and off with PostgreSQL",
         "Whether the first start on an empty database makes the demo tenant.";

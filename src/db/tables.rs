@@ -113,6 +113,53 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    stock (tenant_id, sku) {
+        tenant_id -> Text,
+        sku -> Text,
+        on_hand -> BigInt,
+        created_at -> Timestamp,
+        updated_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    reservations (tenant_id, reservation_id) {
+        tenant_id -> Text,
+        reservation_id -> Text,
+        client_id -> Text,
+        operation_id -> Text,
+        order_id -> Nullable<Text>,
+        expires_at -> Nullable<Timestamp>,
+        released_at -> Nullable<Timestamp>,
+        created_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    reservation_lines (tenant_id, reservation_id, line_no) {
+        tenant_id -> Text,
+        reservation_id -> Text,
+        line_no -> Integer,
+        sku -> Text,
+        qty -> BigInt,
+        held_until -> Nullable<Timestamp>,
+    }
+}
+
+diesel::table! {
+    payments (tenant_id, payment_id) {
+        tenant_id -> Text,
+        payment_id -> Text,
+        order_id -> Text,
+        client_id -> Text,
+        operation_id -> Text,
+        reference -> Nullable<Text>,
+        document -> Text,
+        created_at -> Timestamp,
+    }
+}
+
 diesel::allow_tables_to_appear_in_same_query!(tenants, clients, api_keys);
 diesel::allow_tables_to_appear_in_same_query!(claims, operations);
 diesel::allow_tables_to_appear_in_same_query!(orders, order_lines, outbox);

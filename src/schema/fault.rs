@@ -55,11 +55,17 @@ pub mod code {
     pub const CYCLIC_PARENT: &str = "CyclicParent";
     /// A total that differs from what the lines add up to.
     pub const TOTALS_DIFFER: &str = "TotalsDiffer";
+    /// A moment that is over by the clock of the database.
+    pub const NOT_IN_THE_FUTURE: &str = "NotInTheFuture";
+    /// A quantity of which less is available.
+    pub const NOT_AVAILABLE: &str = "NotAvailable";
+    /// A SKU of which nobody has said what is on hand.
+    pub const UNKNOWN_SKU: &str = "UnknownSku";
     /// More faults were found than are listed.
     pub const MORE_FAULTS: &str = "MoreFaults";
 
     /// Every code, for the documentation.
-    pub const ALL: [&str; 21] = [
+    pub const ALL: [&str; 24] = [
         REQUIRED,
         UNKNOWN_MEMBER,
         WRONG_TYPE,
@@ -80,6 +86,9 @@ pub mod code {
         UNKNOWN_LINE,
         CYCLIC_PARENT,
         TOTALS_DIFFER,
+        NOT_IN_THE_FUTURE,
+        NOT_AVAILABLE,
+        UNKNOWN_SKU,
         MORE_FAULTS,
     ];
 }

@@ -3,9 +3,11 @@
 pub mod cluster;
 pub mod database;
 pub mod http;
+pub mod orders;
 pub mod ports;
 pub mod process;
 pub mod raw;
+pub mod rival;
 pub mod settings;
 pub mod wait;
 pub mod world;

@@ -19,8 +19,8 @@ awk '
             if ($i ~ /^ignored/) ignored += $(i - 1)
         }
     }
-    /^test .*sqlite.* \.\.\. ok$/ { sqlite++ }
-    /^test .*postgres.* \.\.\. ok$/ { postgres++ }
+    /^test .*::sqlite \.\.\. ok$/ { sqlite++ }
+    /^test .*::postgres \.\.\. ok$/ { postgres++ }
     END {
         printf "\n%d passed, %d failed, %d ignored; of the passed %d on SQLite and %d on PostgreSQL\n",
             passed, failed, ignored, sqlite, postgres

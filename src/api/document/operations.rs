@@ -23,8 +23,9 @@ const JSON: &str = "application/json";
 pub(super) const BEARER: &str = "apiKey";
 
 /// What the checks before the claim, the claim itself and the service can say to any command, in the order of the checks.
-const OF_EVERY_COMMAND: [Code; 13] = [
+const OF_EVERY_COMMAND: [Code; 14] = [
     Code::Unauthenticated,
+    Code::NotAcceptable,
     Code::Forbidden,
     Code::IdempotencyKeyMissing,
     Code::IdempotencyKeyInvalid,
@@ -266,7 +267,16 @@ pub(super) fn read(schemas: &mut Schemas, read: &Read) -> Described {
 fn read_codes(read: &Read) -> Vec<Code> {
     let mut codes = read.problems.to_vec();
     if read.access != Access::Open {
-        codes.extend([Code::Unauthenticated, Code::RateLimited, Code::ServiceUnavailable, Code::InternalError]);
+        codes.extend([
+            Code::Unauthenticated,
+            Code::NotAcceptable,
+            Code::RateLimited,
+            Code::ServiceUnavailable,
+            Code::InternalError,
+        ]);
+    }
+    if path_parameters(read.path).next().is_some() {
+        codes.push(Code::MalformedRequest);
     }
     if matches!(read.access, Access::Scope(_)) {
         codes.push(Code::Forbidden);

@@ -35,7 +35,7 @@ pub static GET: Read = Read {
             .to_owned()
     },
     answer_headers: &[AnswerHeader::RetryAfter, AnswerHeader::PreferenceApplied],
-    problems: &[Code::OperationNotFound, Code::RouteNotFound],
+    problems: &[Code::OperationNotFound],
 };
 
 /// `GET /v1/operations`.

@@ -28,7 +28,7 @@ pub static GET: Read = Read {
     answer: |schemas| schemas.named("Order", |schemas| order(schemas, &[]).build().into()).into(),
     example: || EXAMPLE.to_owned(),
     answer_headers: &[AnswerHeader::ETag, AnswerHeader::CacheControl],
-    problems: &[Code::OrderNotFound, Code::RouteNotFound],
+    problems: &[Code::OrderNotFound],
 };
 
 /// `GET /v1/orders`.

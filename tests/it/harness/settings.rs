@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use order_service::config::Config;
 
-/// No fixed port, and no demo tenant among the rows.
-pub const QUIET: [(&str, &str); 2] = [("ORDERS_METRICS_BIND", ""), ("ORDERS_DEMO", "off")];
+/// No fixed port, no demo tenant among the rows, and no cleaner that comes by while a test looks at old rows.
+pub const QUIET: [(&str, &str); 3] =
+    [("ORDERS_METRICS_BIND", ""), ("ORDERS_DEMO", "off"), ("ORDERS_CLEANER_INTERVAL", "off")];
 
 /// The configuration of a service on this database, on a port that the system gives; `settings` come on top.
 pub fn config(database_url: &str, settings: &[(&str, &str)]) -> Config {

@@ -14,6 +14,8 @@ const HEIGHTS: &[(&str, u8)] = &[
     ("command", 6),
     ("erp", 6),
     ("outbox", 5),
+    ("stock", 5),
+    ("payment", 5),
     ("api_key", 4),
     ("db", 3),
     ("config", 2),
@@ -30,7 +32,7 @@ const VALUE: u8 = 1;
 
 const EDGE: &[&str] = &["main", "app", "api"];
 /// There is no layer of repositories: a read of the API is a query where it is answered.
-const STORAGE: &[&str] = &["db", "api_key", "outbox", "command", "api", "relay", "retention"];
+const STORAGE: &[&str] = &["db", "api_key", "outbox", "stock", "payment", "command", "api", "relay", "retention"];
 
 /// Crates by the beginning of their name, and the rooms they stay in.
 const CRATES: &[(&str, &[&str])] = &[
