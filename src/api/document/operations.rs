@@ -127,7 +127,7 @@ fn request_body(schemas: &mut Schemas, spec: &Spec) -> RequestBody {
     // The document sorts examples by name, and Swagger UI begins with the first: the number keeps the order of the Spec.
     let examples = (1..).zip(spec.examples).map(|(number, (name, body))| {
         let example = ExampleBuilder::new().summary(name.replace('_', " ")).value(Some(json_of(body)));
-        (format!("{number}-{name}"), example.build())
+        (format!("{number}-{}", name.replace(' ', "-")), example.build())
     });
     let content = ContentBuilder::new().schema(Some(schemas.sent(spec.body))).examples_from_iter(examples).build();
     let (required, note) = if spec.body_may_be_empty {

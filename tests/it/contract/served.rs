@@ -106,11 +106,11 @@ fn every_example_of_a_body_is_one_that_the_service_takes() {
     on_sqlite(|world| async move {
         let (document, shop) = (closed(&made()), everybody(&world));
         for spec in Specs::all() {
-            for (name, body) in spec.examples {
+            for (number, (name, body)) in spec.examples.iter().enumerate() {
                 let method: Method = spec.method.as_str().parse().expect("a method of HTTP");
                 let request = shop
                     .request(method, &filled(spec.route))
-                    .header("Idempotency-Key", format!("{}-{name}", spec.name))
+                    .header("Idempotency-Key", format!("{}-{number}", spec.name))
                     .header("If-None-Match", "*")
                     .header("Content-Type", "application/json");
                 let answer = send(request.body(*body)).await;
