@@ -13,7 +13,7 @@ use actix_web::{HttpResponse, HttpServer, rt, web};
 
 use crate::api::limit::Limit;
 use crate::api::watch::Watch;
-use crate::api::{self, State, trace, unread};
+use crate::api::{self, State, document, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
@@ -72,6 +72,7 @@ impl App {
             watch: Watch::default(),
             limit: Limit::per_second(config.rate_limit),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
+            contract: document::text(&config, document::Times::Configured),
             pools,
             config,
         });

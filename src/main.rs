@@ -87,7 +87,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(task: Task) -> Result<(), Failure> {
     if let Task::Openapi = task {
-        println!("{}", api::document::text());
+        print!("{}", api::document::default_text());
         return Ok(());
     }
     let config = Config::from_env()?;

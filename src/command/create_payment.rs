@@ -24,7 +24,8 @@ pub struct CreatePayment {
 }
 
 /// The body of the command.
-static PAYMENT: Object = Object {
+pub static PAYMENT: Object = Object {
+    name: "Payment",
     members: &[
         Member::required("orderId", Kind::Text { min: 1, max: 64 }, "The order that was paid."),
         Member::required(

@@ -1,5 +1,6 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
+mod contract;
 mod fingerprint;
 mod harness;
 mod held_keys;
