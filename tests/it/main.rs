@@ -1,5 +1,6 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
+mod every_command;
 mod fingerprint;
 mod harness;
 mod held_keys;
@@ -8,10 +9,13 @@ mod order_body;
 mod payments;
 mod races;
 mod readme;
+mod replay;
 mod reservations;
 mod retention;
 mod retention_race;
+mod rights;
 mod rivals;
+
 mod settings;
 mod smoke;
 mod stock;
