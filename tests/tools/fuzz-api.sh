@@ -10,7 +10,7 @@ set -eu
 SCHEMATHESIS_VERSION=4.32.5
 seed=${FUZZ_SEED:-20260302}
 examples=${FUZZ_EXAMPLES:-60}
-phases=${FUZZ_PHASES:-examples,coverage,fuzzing}
+phases=${FUZZ_PHASES:-examples,coverage,fuzzing,stateful}
 checks=not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance
 checks=$checks,response_schema_conformance,missing_required_header,ignored_auth,unsupported_method
 
