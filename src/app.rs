@@ -2,7 +2,7 @@
 //! to stop.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,11 +65,8 @@ impl App {
     pub fn build(config: Config) -> Result<App, StartError> {
         let pools = Pools::open(&config.database, config.pool_size, config.pool_timeout)?;
         db::migrate(&config.database)?;
-        let demo_key = if config.demo { make_demo(&config)? } else { None };
-        let listener = bind("ORDERS_BIND", config.bind)?;
-        let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
-        let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
         let metrics = web::Data::new(metrics_of(&pools));
+        let (bind, metrics_bind) = (config.bind, config.metrics_bind);
         let state = web::Data::new(State {
             gate: Gate::default(),
             watch: Watch::default(),
@@ -79,11 +76,11 @@ impl App {
             pools,
             config,
         });
-        let metrics_server = match metrics_listener {
-            Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
-            None => None,
-        };
-        let server = serve(listener, state.clone(), metrics.clone())?;
+        let (server, address) = serve(bind, state.clone(), metrics.clone())?;
+        let (metrics_server, metrics_address) =
+            metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
+        // The last step: a key that is made and then not shown, because the start failed, would be lost.
+        let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
         Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics })
     }
 
@@ -149,16 +146,12 @@ fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinH
     Some(rt::spawn(cleaner.run(interval, metrics)))
 }
 
-fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|error| StartError::Bind { setting, address, error })
-}
-
-fn address_of(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().expect("a bound listener has an address")
-}
-
-fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let (workers, drain, address) = (state.config.workers, state.config.drain, address_of(&listener));
+fn serve(
+    bind: SocketAddr,
+    state: web::Data<State>,
+    metrics: web::Data<Metrics>,
+) -> Result<(Server, SocketAddr), StartError> {
+    let (workers, drain) = (state.config.workers, state.config.drain);
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(state.clone())
@@ -169,22 +162,28 @@ fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metr
             .configure(api::configure)
     })
     .workers(workers)
-    .shutdown_timeout(drain.as_secs())
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address, error })?;
-    Ok(server.run())
+    .shutdown_timeout(whole_seconds(drain))
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
-fn serve_metrics(listener: TcpListener, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let address = address_of(&listener);
+/// A stop that should wait for less than a second waits for one; for nothing, it waits for nothing.
+fn whole_seconds(drain: Duration) -> u64 {
+    drain.as_secs() + u64::from(drain.subsec_nanos() > 0)
+}
+
+fn serve_metrics(bind: SocketAddr, metrics: web::Data<Metrics>) -> Result<(Server, SocketAddr), StartError> {
     let server = HttpServer::new(move || {
         actix_web::App::new().app_data(metrics.clone()).route("/metrics", web::get().to(metrics_page))
     })
     .workers(1)
     .disable_signals()
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address, error })?;
-    Ok(server.run())
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
 async fn metrics_page(metrics: web::Data<Metrics>) -> HttpResponse {

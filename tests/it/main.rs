@@ -1,6 +1,7 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
 mod contract;
+mod every_command;
 mod fingerprint;
 mod harness;
 mod held_keys;
@@ -9,9 +10,11 @@ mod order_body;
 mod payments;
 mod races;
 mod readme;
+mod replay;
 mod reservations;
 mod retention;
 mod retention_race;
+mod rights;
 mod rivals;
 mod settings;
 mod smoke;
