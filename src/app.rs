@@ -11,11 +11,8 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
-use crate::api::limit::Limit;
-use crate::api::watch::Watch;
 use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
-use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools};
 use crate::metrics::{Metrics, PoolConnections};
@@ -63,21 +60,14 @@ impl App {
     /// # Errors
     /// [`StartError`], displayed as one line.
     pub fn build(config: Config) -> Result<App, StartError> {
-        let pools = Pools::open(&config.database, config.pool_size, config.pool_timeout)?;
-        db::migrate(&config.database)?;
-        let demo_key = if config.demo { make_demo(&config)? } else { None };
-        let listener = bind("ORDERS_BIND", config.bind)?;
-        let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
+        let state = web::Data::new(State::open(config)?);
+        db::migrate(&state.config.database)?;
+        let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
+        let listener = bind("ORDERS_BIND", state.config.bind)?;
+        let metrics_listener =
+            state.config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
         let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
-        let metrics = web::Data::new(metrics_of(&pools));
-        let state = web::Data::new(State {
-            gate: Gate::default(),
-            watch: Watch::default(),
-            limit: Limit::per_second(config.rate_limit),
-            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
-            pools,
-            config,
-        });
+        let metrics = web::Data::new(metrics_of(&state.pools));
         let metrics_server = match metrics_listener {
             Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
             None => None,

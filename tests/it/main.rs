@@ -1,11 +1,15 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
+mod bad_input;
+mod crowds;
 mod every_command;
+mod faults;
 mod fingerprint;
 mod harness;
 mod held_keys;
 mod json_input;
 mod order_body;
+mod order_of_checks;
 mod payments;
 mod races;
 mod readme;
@@ -21,3 +25,4 @@ mod smoke;
 mod stock;
 mod tidy;
 mod two_processes;
+mod wire;
