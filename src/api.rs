@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, Route, web};
 
 use crate::command::{Command, CommandVisitor, Retention, gate::Gate, visit_commands};
 use crate::config::Config;
-use crate::db::Pools;
+use crate::db::{OpenError, Pools};
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
 use limit::Limit;
@@ -71,6 +71,24 @@ pub static READS: &[&Read] = &[
     &health::READY,
     &document::GET,
 ];
+
+impl State {
+    /// Opens the database as `config` says. It has to have the tables of the newest migration before a request comes.
+    ///
+    /// # Errors
+    /// When the database cannot be opened.
+    pub fn open(config: Config) -> Result<State, OpenError> {
+        Ok(State {
+            pools: Pools::open(&config.database, config.pool_size, config.pool_timeout)?,
+            gate: Gate::default(),
+            limit: Limit::per_second(config.rate_limit),
+            watch: Watch::default(),
+            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
+            contract: document::text(&config, document::Times::Configured),
+            config,
+        })
+    }
+}
 
 /// Adds every route of the service.
 pub fn configure(service: &mut web::ServiceConfig) {

@@ -11,11 +11,8 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 
-use crate::api::limit::Limit;
-use crate::api::watch::Watch;
-use crate::api::{self, State, document, trace, unread};
+use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
-use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools};
 use crate::metrics::{Metrics, PoolConnections};
@@ -63,22 +60,12 @@ impl App {
     /// # Errors
     /// [`StartError`], displayed as one line.
     pub fn build(config: Config) -> Result<App, StartError> {
-        let pools = Pools::open(&config.database, config.pool_size, config.pool_timeout)?;
-        db::migrate(&config.database)?;
-        let metrics = web::Data::new(metrics_of(&pools));
-        let (bind, metrics_bind) = (config.bind, config.metrics_bind);
-        let state = web::Data::new(State {
-            gate: Gate::default(),
-            watch: Watch::default(),
-            limit: Limit::per_second(config.rate_limit),
-            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
-            contract: document::text(&config, document::Times::Configured),
-            pools,
-            config,
-        });
-        let (server, address) = serve(bind, state.clone(), metrics.clone())?;
+        let state = web::Data::new(State::open(config)?);
+        db::migrate(&state.config.database)?;
+        let metrics = web::Data::new(metrics_of(&state.pools));
+        let (server, address) = serve(state.config.bind, state.clone(), metrics.clone())?;
         let (metrics_server, metrics_address) =
-            metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
+            state.config.metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
         // The last step: a key that is made and then not shown, because the start failed, would be lost.
         let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
         Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics })

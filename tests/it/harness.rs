@@ -2,10 +2,12 @@
 
 pub mod cluster;
 pub mod database;
+pub mod head;
 pub mod http;
 pub mod orders;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod rival;
 pub mod settings;

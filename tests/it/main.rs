@@ -1,12 +1,20 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
+mod bad_input;
 mod contract;
+mod crowds;
 mod every_command;
+mod faults;
 mod fingerprint;
 mod harness;
 mod held_keys;
 mod json_input;
+mod operations;
 mod order_body;
+mod order_of_checks;
+mod orders_api;
+mod orders_cancel;
+mod orders_put;
 mod payments;
 mod races;
 mod readme;
@@ -21,3 +29,4 @@ mod smoke;
 mod stock;
 mod tidy;
 mod two_processes;
+mod wire;
