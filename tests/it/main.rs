@@ -4,6 +4,7 @@ mod fingerprint;
 mod harness;
 mod held_keys;
 mod json_input;
+mod model;
 mod order_body;
 mod payments;
 mod races;
