@@ -1,5 +1,6 @@
 //! Plays a sequence against the running service, tells the model what was answered, and ends with a look at all rows.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use order_service::api_key;
@@ -29,6 +30,8 @@ pub struct Ground<'a> {
     pub db: &'a mut Db,
     /// Anybody who calls the service.
     pub caller: Caller,
+    /// How often each command came to each end.
+    pub ends: BTreeMap<String, u32>,
 }
 
 /// One sequence.
@@ -92,10 +95,10 @@ impl<'a, 'b> Play<'a, 'b> {
 
     /// The cleaner asks every tenant, so those that are done with are taken from its way.
     fn end(&self) {
-        for table in ["api_keys", "clients", "tenants"] {
-            let [one, other] = &self.names.tenants;
-            self.ground.database.execute(&format!("DELETE FROM {table} WHERE tenant_id IN ('{one}', '{other}')"));
-        }
+        let [one, other] = &self.names.tenants;
+        let deletes = ["api_keys", "clients", "tenants"]
+            .map(|table| format!("DELETE FROM {table} WHERE tenant_id IN ('{one}', '{other}')"));
+        self.ground.database.execute(&deletes.join("; "));
     }
 
     async fn step(&mut self, step: &Step) -> Verdict {
@@ -217,6 +220,9 @@ impl<'a, 'b> Play<'a, 'b> {
         let Asked { client, key, ask } = &attempt.asked;
         let Attempt { slot, spelling, .. } = attempt;
         let replayed = answer.header("idempotent-replayed").unwrap_or("-");
+        let code = answer.json()["error"].as_str().unwrap_or("done").to_owned();
+        let end = if replayed == "true" { "replayed" } else { &code };
+        *self.ground.ends.entry(format!("{} {end}", ask.kind.name())).or_default() += 1;
         writeln!(
             self.log,
             "client {client}, API key {slot}, {} {} key={key} {} {spelling:?}\n  -> {} replayed={replayed} {}",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::contract::{Model, TENANT_OF, Verdict};
 use super::rules::{Outcome, Tenant};
-use crate::harness::database::Database;
+use crate::harness::database::{Database, Dialect};
 
 /// The names under which a model's tenants and clients are known to the database.
 #[derive(Clone, Debug)]
@@ -15,10 +15,10 @@ pub struct Names {
     pub clients: [&'static str; 3],
 }
 
-/// A table as the model sees it: columns to compare, and the rows that it expects for a tenant.
+/// A table as the model sees it: columns to compare, each a name and an expression, and the rows that it expects.
 struct Table {
     name: &'static str,
-    columns: &'static str,
+    columns: &'static [(&'static str, &'static str)],
     expected: fn(&Expected<'_>) -> Vec<Value>,
 }
 
@@ -29,34 +29,72 @@ struct Expected<'a> {
     tenant: &'a Tenant,
 }
 
+/// Columns that are compared as they are.
+macro_rules! columns {
+    ($($name:ident $(= $expression:literal)?),* $(,)?) => { &[$((stringify!($name), columns!(@ $name $($expression)?))),*] };
+    (@ $name:ident) => { stringify!($name) };
+    (@ $name:ident $expression:literal) => { $expression };
+}
+
 const TABLES: [Table; 9] = [
-    Table { name: "claims", columns: "client_id, command, idempotency_key, operation_id", expected: claims },
+    Table { name: "claims", columns: columns![client_id, command, idempotency_key, operation_id], expected: claims },
     Table {
         name: "operations",
-        columns: "client_id, command, idempotency_key, operation_id, status, error, order_id, reply_status, reply_body, \
-            CASE WHEN member_digests IS NULL THEN 0 ELSE 1 END AS digests",
+        columns: columns![
+            client_id,
+            command,
+            idempotency_key,
+            operation_id,
+            status,
+            error,
+            order_id,
+            reply_status,
+            reply_body,
+            has_digests = "CASE WHEN member_digests IS NULL THEN 0 ELSE 1 END",
+        ],
         expected: operations,
     },
     Table {
         name: "orders",
-        columns: "order_id, client_id, operation_id, channel, external_order_id, currency, status, reference, paid_amount, \
-            version",
+        columns: columns![
+            order_id,
+            client_id,
+            operation_id,
+            channel,
+            external_order_id,
+            currency,
+            status,
+            reference,
+            paid_amount,
+            version,
+        ],
         expected: orders,
     },
-    Table { name: "order_lines", columns: "order_id, line_no, kind, sku, qty", expected: order_lines },
-    Table { name: "outbox", columns: "operation_id, kind, order_id, position, state", expected: outbox },
-    Table { name: "stock", columns: "sku, on_hand", expected: stock },
+    Table { name: "order_lines", columns: columns![order_id, line_no, kind, sku, qty], expected: order_lines },
+    Table { name: "outbox", columns: columns![operation_id, kind, order_id, position, state], expected: outbox },
+    Table { name: "stock", columns: columns![sku, on_hand], expected: stock },
     Table {
         name: "reservations",
-        columns: "reservation_id, operation_id, order_id, CASE WHEN released_at IS NULL THEN 0 ELSE 1 END AS released",
+        columns: columns![
+            reservation_id,
+            operation_id,
+            order_id,
+            is_released = "CASE WHEN released_at IS NULL THEN 0 ELSE 1 END",
+        ],
         expected: reservations,
     },
     Table {
         name: "reservation_lines",
-        columns: "reservation_id, line_no, sku, qty, CASE WHEN held_until IS NULL THEN 0 ELSE 1 END AS held",
+        columns: columns![
+            reservation_id,
+            line_no,
+            sku,
+            qty,
+            is_held = "CASE WHEN held_until IS NULL THEN 0 ELSE 1 END",
+        ],
         expected: reservation_lines,
     },
-    Table { name: "payments", columns: "payment_id, order_id, operation_id, reference", expected: payments },
+    Table { name: "payments", columns: columns![payment_id, order_id, operation_id, reference], expected: payments },
 ];
 
 /// Compares every table of the two tenants.
@@ -64,22 +102,45 @@ const TABLES: [Table; 9] = [
 /// # Errors
 /// The rows that only one side has.
 pub fn compare(model: &Model, names: &Names, database: &Database) -> Verdict {
+    let all = read(names, database);
     for (number, tenant) in model.tenants.iter().enumerate() {
         for table in &TABLES {
-            let (columns, name, id) = (table.columns, table.name, &names.tenants[number]);
-            let found = database.rows(&format!("SELECT {columns} FROM {name} WHERE tenant_id = '{id}'"));
+            let here = |row: &&Value| row["source"] == table.name && row["tenant_id"] == names.tenants[number].as_str();
+            let found: Vec<Value> = all.iter().filter(here).map(content).collect();
             let expected = (table.expected)(&Expected { model, names, number, tenant });
-            let only = |these: &[Value], those: &[Value]| -> Vec<String> {
+            let only = |these: &[Value], those: &[Value]| -> String {
                 these.iter().filter(|row| !those.contains(row)).map(|row| format!("\n    {row}")).collect()
             };
             let (missing, surplus) = (only(&expected, &found), only(&found, &expected));
             if !missing.is_empty() || !surplus.is_empty() || expected.len() != found.len() {
-                let (missing, surplus) = (missing.concat(), surplus.concat());
+                let name = table.name;
                 return Err(format!("rows of {name}, tenant {number}:\n  missing: {missing}\n  too many: {surplus}"));
             }
         }
     }
     Ok(())
+}
+
+/// The rows of all tables, each as a JSON text beside its table and its tenant: one look for all of them.
+fn read(names: &Names, database: &Database) -> Vec<Value> {
+    let function = match database.dialect() {
+        Dialect::Postgres => "jsonb_build_object",
+        Dialect::Sqlite => "json_object",
+    };
+    let [one, other] = &names.tenants;
+    let queries = TABLES.map(|table| {
+        let pairs: Vec<String> = table.columns.iter().map(|(name, column)| format!("'{name}', {column}")).collect();
+        let (name, pairs) = (table.name, pairs.join(", "));
+        format!(
+            "SELECT '{name}' AS source, tenant_id, CAST({function}({pairs}) AS TEXT) AS content FROM {name} \
+             WHERE tenant_id IN ('{one}', '{other}')"
+        )
+    });
+    database.rows(&queries.join(" UNION ALL "))
+}
+
+fn content(row: &Value) -> Value {
+    serde_json::from_str(row["content"].as_str().unwrap_or("")).expect("the database writes JSON")
 }
 
 fn claims(from: &Expected<'_>) -> Vec<Value> {
@@ -102,7 +163,7 @@ fn operations(from: &Expected<'_>) -> Vec<Value> {
             "idempotency_key": scope.key, "operation_id": claim.operation, "status": status, "error": error,
             "order_id": order, "reply_status": claim.first.status.as_u16(),
             "reply_body": (!claim.is_body_dropped).then(|| claim.first.text()),
-            "digests": i32::from(!claim.is_body_dropped)})
+            "has_digests": i32::from(!claim.is_body_dropped)})
     })
     .collect()
 }
@@ -153,7 +214,7 @@ fn stock(from: &Expected<'_>) -> Vec<Value> {
 fn reservations(from: &Expected<'_>) -> Vec<Value> {
     let rows = from.tenant.reservations.iter().map(|reservation| {
         json!({"reservation_id": reservation.id, "operation_id": reservation.operation, "order_id": reservation.order,
-            "released": i32::from(reservation.state == "released")})
+            "is_released": i32::from(reservation.state == "released")})
     });
     rows.collect()
 }
@@ -163,7 +224,7 @@ fn reservation_lines(from: &Expected<'_>) -> Vec<Value> {
     for reservation in &from.tenant.reservations {
         rows.extend((1..).zip(&reservation.lines).map(|(line_no, (sku, qty)): (i32, _)| {
             json!({"reservation_id": reservation.id, "line_no": line_no, "sku": sku, "qty": millionths(*qty),
-                "held": i32::from(reservation.state != "released")})
+                "is_held": i32::from(reservation.state != "released")})
         }));
     }
     rows
