@@ -9,6 +9,7 @@ mod fingerprint;
 mod harness;
 mod held_keys;
 mod json_input;
+mod model;
 mod operations;
 mod order_body;
 mod order_of_checks;
