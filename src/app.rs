@@ -2,7 +2,7 @@
 //! to stop.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,17 +62,12 @@ impl App {
     pub fn build(config: Config) -> Result<App, StartError> {
         let state = web::Data::new(State::open(config)?);
         db::migrate(&state.config.database)?;
-        let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
-        let listener = bind("ORDERS_BIND", state.config.bind)?;
-        let metrics_listener =
-            state.config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
-        let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
         let metrics = web::Data::new(metrics_of(&state.pools));
-        let metrics_server = match metrics_listener {
-            Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
-            None => None,
-        };
-        let server = serve(listener, state.clone(), metrics.clone())?;
+        let (server, address) = serve(state.config.bind, state.clone(), metrics.clone())?;
+        let (metrics_server, metrics_address) =
+            state.config.metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
+        // The last step: a key that is made and then not shown, because the start failed, would be lost.
+        let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
         Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics })
     }
 
@@ -138,16 +133,12 @@ fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinH
     Some(rt::spawn(cleaner.run(interval, metrics)))
 }
 
-fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|error| StartError::Bind { setting, address, error })
-}
-
-fn address_of(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().expect("a bound listener has an address")
-}
-
-fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let (workers, drain, address) = (state.config.workers, state.config.drain, address_of(&listener));
+fn serve(
+    bind: SocketAddr,
+    state: web::Data<State>,
+    metrics: web::Data<Metrics>,
+) -> Result<(Server, SocketAddr), StartError> {
+    let (workers, drain) = (state.config.workers, state.config.drain);
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(state.clone())
@@ -158,22 +149,28 @@ fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metr
             .configure(api::configure)
     })
     .workers(workers)
-    .shutdown_timeout(drain.as_secs())
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address, error })?;
-    Ok(server.run())
+    .shutdown_timeout(whole_seconds(drain))
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
-fn serve_metrics(listener: TcpListener, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let address = address_of(&listener);
+/// A stop that should wait for less than a second waits for one; for nothing, it waits for nothing.
+fn whole_seconds(drain: Duration) -> u64 {
+    drain.as_secs() + u64::from(drain.subsec_nanos() > 0)
+}
+
+fn serve_metrics(bind: SocketAddr, metrics: web::Data<Metrics>) -> Result<(Server, SocketAddr), StartError> {
     let server = HttpServer::new(move || {
         actix_web::App::new().app_data(metrics.clone()).route("/metrics", web::get().to(metrics_page))
     })
     .workers(1)
     .disable_signals()
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address, error })?;
-    Ok(server.run())
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
 async fn metrics_page(metrics: web::Data<Metrics>) -> HttpResponse {

@@ -115,6 +115,12 @@ impl Config {
         })
     }
 
+    /// The settings of a service that nobody configured.
+    #[must_use]
+    pub fn defaults() -> Config {
+        Config::read(|_| None).expect("every default is allowed")
+    }
+
     /// Reads all settings from the file `.env` of the working directory or the nearest one above it, if there is one, and
     /// from the environment, which wins. The environment itself is left as it is.
     ///

@@ -73,7 +73,7 @@ macro_rules! locked_on_db {
 macro_rules! load_unlocked {
     ($db:expr, $query:expr) => {
         match $db {
-            $crate::db::Db::Postgres(conn) => $query.for_update().skip_locked().load(conn),
+            $crate::db::Db::Postgres(conn) => ::diesel::QueryDsl::for_update($query).skip_locked().load(conn),
             $crate::db::Db::Sqlite(conn) => $query.load(conn),
         }
     };

@@ -10,6 +10,8 @@ pub mod app;
 
 pub mod api;
 
+pub mod policy;
+
 pub mod retention;
 
 pub mod command;

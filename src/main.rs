@@ -87,7 +87,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(task: Task) -> Result<(), Failure> {
     if let Task::Openapi = task {
-        println!("{}", api::document::text());
+        print!("{}", api::document::default_text());
         return Ok(());
     }
     let config = Config::from_env()?;
@@ -150,15 +150,15 @@ fn clean(config: &Config, dry_run: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let cleaner = Cleaner::new(Pool::single(&config.database, config.pool_timeout), config.cleaner_batch);
-    let mut cleaned: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut done: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let swept = actix_web::rt::System::new().block_on(cleaner.run_once(|batch| {
-        let (keys, bodies) = cleaned.entry(batch.tenant_id.clone()).or_default();
+        let (keys, bodies) = done.entry(batch.tenant_id.clone()).or_default();
         match batch.step {
             Step::Keys => *keys += batch.rows,
             Step::Bodies => *bodies += batch.rows,
         }
     }));
-    for (tenant_id, (keys, bodies)) in cleaned {
+    for (tenant_id, (keys, bodies)) in done {
         println!("{tenant_id}\t{keys} keys forgotten\t{bodies} bodies dropped");
     }
     Ok(swept?)

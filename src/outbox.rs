@@ -61,33 +61,47 @@ pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<()
 /// The messages that hand an order over.
 const HAND_OVERS: [&str; 2] = ["order.created", "order.replaced"];
 
-/// Withdraws every waiting message of an order, provided that its hand-over is one of them: then the ERP was not asked for
-/// it yet. Returns the operations whose messages were withdrawn; none when the ERP was asked.
+/// A hand-over that was withdrawn before the ERP was asked.
+#[derive(Clone, Debug, Queryable)]
+pub struct Withdrawn {
+    /// The operation that was on its way with it.
+    pub operation_id: String,
+    /// Its place among the messages of its order.
+    pub position: i64,
+}
+
+/// Withdraws the hand-over of an order while it waits; `None` when the ERP was asked. Who changes this row first has decided
+/// the race with a relay that wants to lease it. The order's row must be locked.
 ///
 /// # Errors
-/// A [`Fault`] of the queries.
-pub fn withdraw(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>, Fault> {
-    // The hand-over first: who withdraws it has decided the race with a relay that wants to lease it.
-    let hand_over: Vec<String> = on_db!(&mut *db, conn => diesel::update(outbox::table
+/// A [`Fault`] of the query.
+pub fn withdraw_hand_over(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Option<Withdrawn>, Fault> {
+    let withdrawn = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
         .filter(outbox::state.eq("waiting"))
         .filter(outbox::kind.eq_any(HAND_OVERS)))
         .set(outbox::state.eq("withdrawn"))
-        .returning(outbox::operation_id)
-        .get_results(conn))?;
-    if hand_over.is_empty() {
-        return Ok(hand_over);
-    }
-    let mut rest: Vec<String> = on_db!(db, conn => diesel::update(outbox::table
+        .returning((outbox::operation_id, outbox::position))
+        .get_result(conn)
+        .optional());
+    Ok(withdrawn?)
+}
+
+/// Withdraws whatever else waits to be told of an order that the ERP will not get. Returns the operations of these messages.
+/// The order's row must be locked.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn withdraw_rest(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>, Fault> {
+    let operation_ids = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
         .filter(outbox::state.eq("waiting")))
         .set(outbox::state.eq("withdrawn"))
         .returning(outbox::operation_id)
-        .get_results(conn))?;
-    rest.extend(hand_over);
-    Ok(rest)
+        .get_results(conn));
+    Ok(operation_ids?)
 }
 
 /// Removes the messages of operations that are forgotten, inside the caller's transaction. Such an operation is final, so

@@ -7,6 +7,7 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use diesel::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::answer::ProblemError;
 use super::caller::Caller;
@@ -21,14 +22,13 @@ use crate::db::{self, Db, Fault};
 use crate::on_db;
 use crate::problem::{Code, Links, Problem};
 
+pub mod contract;
+
 /// The scope that shows the operations of every client of the tenant; each client sees its own without it.
 pub const SCOPE: &str = "operations:read";
 
 /// The states of an operation.
 pub const STATES: &[&str] = &["processing", "succeeded", "failed", "unresolved"];
-
-/// The query parameters of the list.
-pub const LIST_PARAMETERS: &[&str] = &["limit", "cursor", "command", "idempotencyKey", "status", "orderId"];
 
 /// The longest that `Prefer: wait` can hold an answer, whatever the client asks for.
 pub const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -98,19 +98,39 @@ fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Row>,
     Ok(row?)
 }
 
-#[derive(Serialize)]
+/// How far a command has come.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Operation)]
 struct View<'a> {
+    /// The id of the operation, derived from tenant, client, command and key.
     operation_id: &'a str,
+    /// The command, such as `orders.create`.
     command: &'a str,
+    /// How far it has come. `succeeded` and `failed` are final for ever; `unresolved` needs a person.
+    #[schema(schema_with = contract::status)]
     status: &'a str,
+    /// The order that the command is about, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     order_id: Option<&'a str>,
+    /// When the command was carried out.
+    #[schema(format = DateTime)]
     created_at: String,
+    /// When the operation changed last.
+    #[schema(format = DateTime)]
     updated_at: String,
+    /// When the operation became final.
+    #[schema(format = DateTime, required)]
     completed_at: Option<String>,
+    /// The end of the replay window.
+    #[schema(format = DateTime, required)]
     expires_at: Option<String>,
+    /// The code of the refusal, when the operation failed.
+    #[schema(required)]
     error: Option<&'a str>,
+    /// Where to go from here.
+    #[schema(schema_with = contract::links)]
     links: Links,
 }
 
@@ -149,7 +169,7 @@ struct Filter {
 impl Filter {
     fn read(request: &HttpRequest, caller: &Caller) -> Result<Filter, Problem> {
         let principal = &caller.0;
-        let mut query = Query::read(request, LIST_PARAMETERS);
+        let mut query = Query::read(request, contract::LIST.query);
         let (command, key) = (query.text("command"), query.text("idempotencyKey"));
         // The id of an operation is derived from its scope, and the scope of a key is one client's.
         let operation_id = key.as_deref().map(|key| match &command {
@@ -188,10 +208,15 @@ pub async fn list(request: HttpRequest, state: web::Data<State>, caller: Caller)
     Ok(HttpResponse::Ok().json(Page { operations: rows.iter().map(view).collect(), next_cursor }))
 }
 
-#[derive(Serialize)]
+/// A page of operations, newest first.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = OperationPage)]
 struct Page<'a> {
+    /// The operations of the page.
     operations: Vec<View<'a>>,
+    /// The cursor of the next page; `null` on the last.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 
 use super::fingerprint::Intent;
 use super::{Command, Done, Method, Spec, Stop, Success, Tx, operation, order_rows};
+use crate::db::Fault;
 use crate::json::Json;
 use crate::order::id::ORDER_ID;
 use crate::outbox;
@@ -19,6 +20,7 @@ pub struct CancelOrder {
 
 /// The body of the command.
 static BODY: Object = Object {
+    name: "Cancellation",
     members: &[Member::optional("reason", Kind::Text { min: 1, max: 500 }, "Why, for the people at the ERP.")],
 };
 
@@ -67,16 +69,15 @@ impl Command for CancelOrder {
                 return Err(Problem::about_order(Code::OrderNotCancellable, detail, &order.order_id).into());
             }
         }
-        let withdrawn = outbox::withdraw(tx.db, &tx.call.tenant_id, &order.order_id)?;
-        let state = if withdrawn.is_empty() { "cancelling" } else { "cancelled" };
-        if withdrawn.is_empty() {
+        let state = if withdraw(tx, &order.order_id)? {
+            "cancelled"
+        } else {
             let reason = self.reason.map(Json::Text);
             let content = reason.as_ref().map(|reason| ("reason", reason));
             let (id, reference) = (&order.order_id, &order.reference);
             order_rows::announce(tx, "order.cancelled", id, reference, order.version + 1, content)?;
-        } else {
-            operation::end_withdrawn(tx, &withdrawn)?;
-        }
+            "cancelling"
+        };
         order_rows::set_status(tx, &order, state)?;
         reservation::release_of_order(tx.db, &tx.call.tenant_id, &order.order_id, tx.now)?;
         Ok(Done {
@@ -86,7 +87,18 @@ impl Command for CancelOrder {
             path: order_rows::order_path(&order.order_id),
             order_id: Some(order.order_id.clone()),
             id: order.order_id,
-            goes_on: withdrawn.is_empty(),
+            goes_on: state == "cancelling",
         })
     }
+}
+
+/// Withdraws all that waits to be told of the order, and ends the operations that were on their way with it. Says whether the
+/// ERP was not asked yet.
+fn withdraw(tx: &mut Tx<'_>, order_id: &str) -> Result<bool, Fault> {
+    let tenant_id = &tx.call.tenant_id;
+    let Some(hand_over) = outbox::withdraw_hand_over(tx.db, tenant_id, order_id)? else { return Ok(false) };
+    let mut operation_ids = outbox::withdraw_rest(tx.db, tenant_id, order_id)?;
+    operation_ids.push(hand_over.operation_id);
+    operation::end_withdrawn(tx, &operation_ids)?;
+    Ok(true)
 }

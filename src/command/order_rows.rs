@@ -248,7 +248,7 @@ pub fn lines(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>
     Ok(lines?)
 }
 
-/// Leaves a message about an order's `version` for the ERP.
+/// Leaves a message about an order for the ERP; `position` is its place among the messages of the order.
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
@@ -257,7 +257,7 @@ pub fn announce(
     kind: &'static str,
     order_id: &str,
     reference: &str,
-    version: i64,
+    position: i64,
     content: Option<(&str, &Json)>,
 ) -> Result<(), Fault> {
     let text = |value: &str| Json::Text(value.to_owned());
@@ -273,7 +273,7 @@ pub fn announce(
         operation_id: &tx.call.operation_id,
         kind,
         order_id,
-        position: version,
+        position,
         payload: &Json::Object(payload).to_string(),
     };
     messages::append(tx.db, &message, tx.now)
@@ -287,9 +287,9 @@ pub fn hand_over(
     tx: &mut Tx<'_>,
     kind: &'static str,
     order_id: &str,
-    version: i64,
+    position: i64,
     order: &Order,
 ) -> Result<(), Fault> {
     let reference = reference(order_id, order);
-    announce(tx, kind, order_id, &reference, version, Some(("order", order.document())))
+    announce(tx, kind, order_id, &reference, position, Some(("order", order.document())))
 }

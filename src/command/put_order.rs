@@ -6,6 +6,7 @@ use super::order_rows::{self, FIRST_VERSION, OrderRow};
 use super::precondition::Precondition;
 use super::{Command, Done, Method, Spec, Stop, Success, Tx, operation};
 use crate::db::Fault;
+use crate::money::exact;
 use crate::order::id::{ORDER_ID, may_be_chosen};
 use crate::order::{self, Order};
 use crate::outbox;
@@ -54,6 +55,7 @@ impl Command for PutOrder {
             Code::OrderIdentityFixed,
             Code::OrderNotReplaceable,
             Code::CurrencyMismatch,
+            Code::Overpayment,
         ],
     };
 
@@ -116,15 +118,21 @@ impl PutOrder {
             return Err(self.failed("The order has changed since you read it; If-Match names another version."));
         }
         self.may_replace(&old)?;
-        let withdrawn = outbox::withdraw(tx.db, &tx.call.tenant_id, &old.order_id)?;
-        if withdrawn.is_empty() && old.status != "rejected" {
-            let detail = "The ERP was asked for this order already; cancel it and send a new one.";
-            return Err(Problem::about_order(Code::OrderNotReplaceable, detail, &old.order_id).into());
-        }
-        operation::end_withdrawn(tx, &withdrawn)?;
+        let version = old.version + 1;
+        let (kind, position) = match outbox::withdraw_hand_over(tx.db, &tx.call.tenant_id, &old.order_id)? {
+            // What was told after the old hand-over, such as a payment, stays behind the new one.
+            Some(withdrawn) => {
+                operation::end_withdrawn(tx, &[withdrawn.operation_id])?;
+                ("order.created", withdrawn.position)
+            }
+            None if old.status == "rejected" => ("order.replaced", version),
+            None => {
+                let detail = "The ERP was asked for this order already; cancel it and send a new one.";
+                return Err(Problem::about_order(Code::OrderNotReplaceable, detail, &old.order_id).into());
+            }
+        };
         order_rows::replace(tx, &old, &self.order)?;
-        let kind = if withdrawn.is_empty() { "order.replaced" } else { "order.created" };
-        order_rows::hand_over(tx, kind, &old.order_id, old.version + 1, &self.order)?;
+        order_rows::hand_over(tx, kind, &old.order_id, position, &self.order)?;
         Ok(done(self.order_id, 200, "accepted"))
     }
 
@@ -158,6 +166,12 @@ impl PutOrder {
         }
         if old.paid_amount != "0" && old.currency != self.order.currency().code() {
             return refuse(Code::CurrencyMismatch, "The order has payments in another currency.");
+        }
+        let (gross, paid) = (order::gross(self.order.document()), exact(&old.paid_amount));
+        if gross.zip(paid).is_some_and(|(gross, paid)| gross < paid) {
+            let detail =
+                format!("{} {} of the order is paid already; its total cannot be less.", old.paid_amount, old.currency);
+            return refuse(Code::Overpayment, &detail);
         }
         Ok(())
     }

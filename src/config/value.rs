@@ -59,8 +59,7 @@ pub(super) fn duration(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -
     move |text| humantime::parse_duration(text).ok().filter(|duration| allowed.contains(duration))
 }
 
-/// A duration, or `off`.
-#[expect(clippy::option_option, reason = "the outer None is 'not allowed', the inner one 'switched off'")]
+/// A duration, or `off`, which is `None` as a value.
 pub(super) fn duration_or_off(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Option<Option<Duration>> {
     move |text| if text == "off" { Some(None) } else { duration(allowed)(text).map(Some) }
 }

@@ -95,17 +95,19 @@ impl Sweep {
 }
 
 /// How long a lock is waited for that was not taken in passing: of a migration, or of somebody at an old message. Shorter than
-/// PostgreSQL's deadlock_timeout (1 s), so that the cleaner gives way before the database ends a request.
+/// PostgreSQL's `deadlock_timeout` (1 s), so that the cleaner gives way before the database ends a request.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// The operations of a tenant whose key memory is over. One that is not final has no end, and so is never among them.
 #[dsl::auto_type]
+#[expect(clippy::elidable_lifetime_names, reason = "the macro needs the name")]
 fn keys_due<'a>(tenant_id: &'a str, now: Instant) -> _ {
     operations::table.filter(operations::tenant_id.eq(tenant_id)).filter(operations::remember_until.le(now))
 }
 
 /// The operations of a tenant whose replay window is over, and whose body is still kept.
 #[dsl::auto_type]
+#[expect(clippy::elidable_lifetime_names, reason = "the macro needs the name")]
 fn bodies_due<'a>(tenant_id: &'a str, now: Instant) -> _ {
     operations::table
         .filter(operations::tenant_id.eq(tenant_id))

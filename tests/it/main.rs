@@ -1,6 +1,7 @@
 //! The integration tests, one binary: the same claims, proved on SQLite and on PostgreSQL.
 
 mod bad_input;
+mod contract;
 mod crowds;
 mod every_command;
 mod faults;
@@ -8,6 +9,7 @@ mod fingerprint;
 mod harness;
 mod held_keys;
 mod json_input;
+mod logs;
 mod operations;
 mod order_body;
 mod order_of_checks;
@@ -23,9 +25,9 @@ mod retention;
 mod retention_race;
 mod rights;
 mod rivals;
-
 mod settings;
 mod smoke;
+mod start;
 mod stock;
 mod tidy;
 mod two_processes;

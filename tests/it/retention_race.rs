@@ -101,7 +101,7 @@ on_both_databases! {
              OR (operation_id LIKE 'op_spent%' AND reply_body IS NOT NULL)",
         ).len();
         let mut made = 0;
-        eventually(Duration::from_secs(60), "the cleaner to have done everything", async || {
+        eventually(Duration::from_mins(1), "the cleaner to have done everything", async || {
             for answer in futures_util::future::join_all((made..made + AT_ONCE).map(|number| post(&shop, number))).await {
                 answer.expect(201);
             }
