@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint lint-format lint-code lint-docs lint-dependencies openapi fmt
+.PHONY: help run build test lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,12 @@ lint-dependencies: ## look for unused and for vulnerable dependencies
 openapi: ## write openapi/openapi.json anew from the code
 	$(CARGO) run --locked --quiet -- openapi > openapi/openapi.json.new
 	mv openapi/openapi.json.new openapi/openapi.json
+
+check-contract: ## lint the contract document and compile a TypeScript client made of it (needs Node.js and npm)
+	@sh tests/tools/check-contract.sh
+
+fuzz-api: ## fuzz the running service by its own contract document (needs Python 3; FUZZ_DATABASE_URL adds PostgreSQL)
+	@CARGO="$(CARGO)" sh tests/tools/fuzz-api.sh
 
 fmt: ## format the code
 	@sh tests/tools/need-component.sh rustfmt

@@ -1,4 +1,4 @@
-//! The edge: HTTP in, HTTP out. Every route of the service stands in [`configure`]; the commands bring theirs with them.
+//! The edge: HTTP in, HTTP out. Every route of the service comes from the list of commands or from [`READS`].
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use actix_web::{HttpRequest, HttpResponse, Route, web};
 
 use crate::command::{Command, CommandVisitor, Retention, gate::Gate, visit_commands};
 use crate::config::Config;
-use crate::db::Pools;
+use crate::db::{OpenError, Pools};
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
 use limit::Limit;
+use read::Read;
 use watch::Watch;
 
 pub mod accept;
@@ -28,7 +29,9 @@ pub mod orders;
 pub mod page;
 pub mod path;
 pub mod payments;
+pub mod policy;
 pub mod prefer;
+pub mod read;
 pub mod reservations;
 pub mod stock;
 pub mod trace;
@@ -50,23 +53,46 @@ pub struct State {
     pub watch: Watch,
     /// The two windows of a key.
     pub retention: Retention,
+    /// The contract document with the times of the settings.
+    pub contract: String,
 }
+
+impl State {
+    /// Opens the database as `config` says. It has to have the tables of the newest migration before a request comes.
+    ///
+    /// # Errors
+    /// When the database cannot be opened.
+    pub fn open(config: Config) -> Result<State, OpenError> {
+        Ok(State {
+            pools: Pools::open(&config.database, config.pool_size, config.pool_timeout)?,
+            gate: Gate::default(),
+            limit: Limit::per_second(config.rate_limit),
+            watch: Watch::default(),
+            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
+            contract: document::text(&config, document::Times::Configured),
+            config,
+        })
+    }
+}
+
+/// Every read of the service. A new read is its file and its line here; the contract document is made of this list too.
+pub static READS: &[&Read] = &[
+    &orders::contract::LIST,
+    &orders::contract::GET,
+    &payments::GET,
+    &stock::GET,
+    &reservations::GET,
+    &operations::contract::LIST,
+    &operations::contract::GET,
+    &policy::GET,
+    &health::ALIVE,
+    &health::READY,
+    &document::GET,
+];
 
 /// Adds every route of the service.
 pub fn configure(service: &mut web::ServiceConfig) {
-    let mut routes = Routes::default();
-    visit_commands(&mut routes);
-    routes.read("/v1/orders", || web::route().to(orders::list));
-    routes.read("/v1/orders/{orderId}", || web::route().to(orders::get));
-    routes.read("/v1/payments/{paymentId}", || web::route().to(payments::get));
-    routes.read("/v1/stock/{sku}", || web::route().to(stock::get));
-    routes.read("/v1/reservations/{reservationId}", || web::route().to(reservations::get));
-    routes.read("/v1/operations", || web::route().to(operations::list));
-    routes.read("/v1/operations/{operationId}", || web::route().to(operations::get));
-    routes.read("/healthz", || web::route().to(health::alive));
-    routes.read("/readyz", || web::route().to(health::ready));
-    routes.read("/openapi.json", || web::route().to(document::serve));
-    routes.install(service);
+    Routes::all().install(service);
     document::configure_swagger_ui(service);
     service.default_service(web::to(nothing_here));
 }
@@ -76,10 +102,19 @@ pub fn configure(service: &mut web::ServiceConfig) {
 struct Routes(BTreeMap<&'static str, Vec<(Method, Route)>>);
 
 impl Routes {
-    fn read(&mut self, path: &'static str, route: impl Fn() -> Route) {
-        let methods = self.0.entry(path).or_default();
-        methods.push((Method::GET, route().method(Method::GET)));
-        methods.push((Method::HEAD, route().method(Method::HEAD)));
+    fn all() -> Routes {
+        let mut routes = Routes::default();
+        visit_commands(&mut routes);
+        for read in READS {
+            routes.read(read);
+        }
+        routes
+    }
+
+    fn read(&mut self, read: &Read) {
+        let methods = self.0.entry(read.path).or_default();
+        methods.push((Method::GET, (read.route)().method(Method::GET)));
+        methods.push((Method::HEAD, (read.route)().method(Method::HEAD)));
     }
 
     fn install(self, service: &mut web::ServiceConfig) {
@@ -103,6 +138,14 @@ impl CommandVisitor for Routes {
         let route = web::route().method(method.clone()).to(commands::handle::<C>);
         self.0.entry(C::SPEC.route).or_default().push((method, route));
     }
+}
+
+/// The routes of the service, method and path; Swagger UI is none of them.
+#[must_use]
+pub fn routes() -> Vec<(String, &'static str)> {
+    let routes = Routes::all().0;
+    let pairs = routes.iter().flat_map(|(path, routes)| routes.iter().map(|(method, _)| (method.to_string(), *path)));
+    pairs.collect()
 }
 
 async fn nothing_here() -> Result<HttpResponse, ProblemError> {

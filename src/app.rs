@@ -2,7 +2,7 @@
 //! to stop.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +12,15 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, HttpServer, rt, web};
 use tokio::sync::oneshot;
 
-use crate::api::limit::Limit;
-use crate::api::watch::Watch;
 use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
-use crate::command::{Retention, gate::Gate};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pool, Pools};
 use crate::erp::{Failure, Gateways, sandbox};
 use crate::metrics::{Metrics, PoolConnections};
 use crate::outbox::connection::{self, Connection, Wanted};
 use crate::relay::Relay;
+use crate::retention::Cleaner;
 
 /// Why the service did not start. Each displays as one line that names what to change.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +56,7 @@ pub struct App {
     demo_key: Option<String>,
     state: web::Data<State>,
     relay: Option<Arc<Relay>>,
+    metrics: web::Data<Metrics>,
 }
 
 impl App {
@@ -66,29 +65,19 @@ impl App {
     /// # Errors
     /// [`StartError`], displayed as one line.
     pub fn build(config: Config) -> Result<App, StartError> {
-        let pools = Pools::open(&config.database, config.pool_size, config.pool_timeout)?;
-        db::migrate(&config.database)?;
-        let demo_key = if config.demo { make_demo(&config)? } else { None };
-        let listener = bind("ORDERS_BIND", config.bind)?;
-        let metrics_listener = config.metrics_bind.map(|address| bind("ORDERS_METRICS_BIND", address)).transpose()?;
-        let (address, metrics_address) = (address_of(&listener), metrics_listener.as_ref().map(address_of));
-        let metrics = web::Data::new(metrics_of(&pools));
-        let relay =
-            config.relay.then(|| Arc::new(Relay::new(&config, pools.writes.clone(), metrics.clone().into_inner())));
-        let state = web::Data::new(State {
-            gate: Gate::default(),
-            watch: Watch::default(),
-            limit: Limit::per_second(config.rate_limit),
-            retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },
-            pools,
-            config,
+        let state = web::Data::new(State::open(config)?);
+        db::migrate(&state.config.database)?;
+        let metrics = web::Data::new(metrics_of(&state.pools));
+        let relay = state.config.relay.then(|| {
+            let pool = state.pools.writes.clone();
+            Arc::new(Relay::new(&state.config, pool, metrics.clone().into_inner()))
         });
-        let metrics_server = match metrics_listener {
-            Some(listener) => Some(serve_metrics(listener, metrics.clone())?),
-            None => None,
-        };
-        let server = serve(listener, state.clone(), metrics)?;
-        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, relay })
+        let (server, address) = serve(state.config.bind, state.clone(), metrics.clone())?;
+        let (metrics_server, metrics_address) =
+            state.config.metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
+        // The last step: a key that is made and then not shown, because the start failed, would be lost.
+        let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics, relay })
     }
 
     /// The address of the API, with the port that was really taken.
@@ -122,6 +111,7 @@ impl App {
     pub async fn run(self) -> io::Result<()> {
         let watching = rt::spawn(self.state.watch.clone().run(self.state.pools.reads.clone()));
         let forgetting = rt::spawn(forget_idle_clients(self.state.clone()));
+        let cleaning = start_cleaner(&self.state, self.metrics.into_inner());
         let metrics = self.metrics_server.map(|server| (server.handle(), rt::spawn(server)));
         let relaying = self.relay.map(Relaying::start);
         let result = self.server.await;
@@ -130,6 +120,8 @@ impl App {
         }
         watching.abort();
         forgetting.abort();
+        // It can be stopped anywhere: a batch that has begun still commits, or is undone with the process.
+        cleaning.inspect(rt::task::JoinHandle::abort);
         if let Some((handle, serving)) = metrics {
             handle.stop(false).await;
             serving.await.map_err(io::Error::other)??;
@@ -225,16 +217,19 @@ async fn forget_idle_clients(state: web::Data<State>) {
     }
 }
 
-fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).map_err(|error| StartError::Bind { setting, address, error })
+/// Starts the cleaner, where it is on, with a connection of its own.
+fn start_cleaner(state: &State, metrics: Arc<Metrics>) -> Option<rt::task::JoinHandle<()>> {
+    let interval = state.config.cleaner_interval?;
+    let cleaner = Cleaner::new(state.pools.beside(&state.config.database), state.config.cleaner_batch);
+    Some(rt::spawn(cleaner.run(interval, metrics)))
 }
 
-fn address_of(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().expect("a bound listener has an address")
-}
-
-fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let (workers, drain, address) = (state.config.workers, state.config.drain, address_of(&listener));
+fn serve(
+    bind: SocketAddr,
+    state: web::Data<State>,
+    metrics: web::Data<Metrics>,
+) -> Result<(Server, SocketAddr), StartError> {
+    let (workers, drain) = (state.config.workers, state.config.drain);
     let server = HttpServer::new(move || {
         actix_web::App::new()
             .app_data(state.clone())
@@ -245,22 +240,28 @@ fn serve(listener: TcpListener, state: web::Data<State>, metrics: web::Data<Metr
             .configure(api::configure)
     })
     .workers(workers)
-    .shutdown_timeout(drain.as_secs())
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address, error })?;
-    Ok(server.run())
+    .shutdown_timeout(whole_seconds(drain))
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
-fn serve_metrics(listener: TcpListener, metrics: web::Data<Metrics>) -> Result<Server, StartError> {
-    let address = address_of(&listener);
+/// A stop that should wait for less than a second waits for one; for nothing, it waits for nothing.
+fn whole_seconds(drain: Duration) -> u64 {
+    drain.as_secs() + u64::from(drain.subsec_nanos() > 0)
+}
+
+fn serve_metrics(bind: SocketAddr, metrics: web::Data<Metrics>) -> Result<(Server, SocketAddr), StartError> {
     let server = HttpServer::new(move || {
         actix_web::App::new().app_data(metrics.clone()).route("/metrics", web::get().to(metrics_page))
     })
     .workers(1)
     .disable_signals()
-    .listen(listener)
-    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address, error })?;
-    Ok(server.run())
+    .bind(bind)
+    .map_err(|error| StartError::Bind { setting: "ORDERS_METRICS_BIND", address: bind, error })?;
+    let address = server.addrs()[0];
+    Ok((server.run(), address))
 }
 
 async fn metrics_page(metrics: web::Data<Metrics>) -> HttpResponse {

@@ -16,6 +16,7 @@ pub mod create_payment;
 pub mod create_reservation;
 pub mod difference;
 pub mod fingerprint;
+pub mod forget;
 pub mod gate;
 mod intervention;
 pub mod key;
@@ -102,8 +103,8 @@ pub trait Command: Sized + Send + 'static {
     /// recorded, such as `PreconditionRequired`, which is answered before the claim.
     fn parse(asked: &Intent) -> Result<Self, Problem>;
 
-    /// Carries it out inside the transaction that claimed the key. It looks before it writes, so that a refusal leaves no
-    /// effect; where it cannot, [`Db::savepoint`] undoes.
+    /// Carries it out inside the transaction that claimed the key. It looks before it writes, or writes in a way that
+    /// can only succeed or do nothing: a refusal has nothing to undo.
     ///
     /// # Errors
     /// [`Stop::Refused`] is the rules' no, and is recorded; [`Stop::Fault`] undoes all, the claim too.

@@ -56,6 +56,11 @@ pub struct Config {
     /// `ORDERS_KEY_MEMORY`: how long a key is remembered, from the same moment; from the replay window to a hundred years.
     /// Default 400 days.
     pub key_memory: Duration,
+    /// `ORDERS_CLEANER_INTERVAL`: how long the cleaner waits between two sweeps, 100 ms to a day; `None` switches it off.
+    /// Default 1 minute.
+    pub cleaner_interval: Option<Duration>,
+    /// `ORDERS_CLEANER_BATCH`: the most rows of one transaction of the cleaner, 1 to 10,000. Default 500.
+    pub cleaner_batch: u32,
     /// `ORDERS_MAX_BODY`: the largest request body in bytes, 1 KiB to 16 MiB. Default 1 MiB.
     pub max_body: usize,
     /// `ORDERS_BODY_TIMEOUT`: how long a whole request body may take to arrive, 100 ms to 5 minutes. Default 10 s.
@@ -115,6 +120,9 @@ impl Config {
             wait_limit: from.read(&setting::WAIT_LIMIT, value::duration(Duration::ZERO..=60 * SECOND))?,
             replay_window,
             key_memory: from.read(&setting::KEY_MEMORY, value::duration(replay_window..=36_500 * DAY))?,
+            cleaner_interval: from
+                .read(&setting::CLEANER_INTERVAL, value::duration_or_off(Duration::from_millis(100)..=DAY))?,
+            cleaner_batch: from.read(&setting::CLEANER_BATCH, value::number(1..=10_000))?,
             max_body: from.read(&setting::MAX_BODY, value::number(1024..=16 * 1024 * 1024))?,
             body_timeout: from
                 .read(&setting::BODY_TIMEOUT, value::duration(Duration::from_millis(100)..=5 * MINUTE))?,
@@ -132,6 +140,12 @@ impl Config {
             log_filter: from.read(&setting::RUST_LOG, value::log_filter)?,
             secrets: Secrets::default(),
         })
+    }
+
+    /// The settings of a service that nobody configured.
+    #[must_use]
+    pub fn defaults() -> Config {
+        Config::read(|_| None).expect("every default is allowed")
     }
 
     /// Reads all settings from the file `.env` of the working directory or the nearest one above it, if there is one, and

@@ -9,10 +9,12 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel::sqlite::SqliteConnection;
 use diesel::{Connection, QueryResult};
 
+mod clock;
 mod migrate;
 mod pool;
 pub mod tables;
 
+pub use clock::Clock;
 pub use migrate::{MigrateError, migrate, migrations_pending, revert};
 pub use pool::{OpenError, Pool, Pools, Usage};
 
@@ -65,20 +67,14 @@ macro_rules! locked_on_db {
     };
 }
 
-/// As [`locked_on_db!`](crate::locked_on_db), but a row that a rival holds is left out instead of waited for: each of several
-/// relays takes what the others have not.
+/// Loads the rows of one Diesel query and locks them until the transaction ends, without waiting for anybody: a row that a
+/// rival has locked is left out. On SQLite the transaction has the whole file for itself already.
 #[macro_export]
-macro_rules! unlocked_rows_on_db {
-    ($db:expr, $query:expr, ($conn:ident, $rows:ident) => $body:expr) => {
+macro_rules! load_unlocked {
+    ($db:expr, $query:expr) => {
         match $db {
-            $crate::db::Db::Postgres($conn) => {
-                let $rows = ::diesel::QueryDsl::skip_locked(::diesel::QueryDsl::for_no_key_update($query));
-                $body
-            }
-            $crate::db::Db::Sqlite($conn) => {
-                let $rows = $query;
-                $body
-            }
+            $crate::db::Db::Postgres(conn) => ::diesel::QueryDsl::for_update($query).skip_locked().load(conn),
+            $crate::db::Db::Sqlite(conn) => $query.load(conn),
         }
     };
 }
@@ -86,9 +82,12 @@ macro_rules! unlocked_rows_on_db {
 /// Why a piece of work on the database did not come to an end. Its transaction is rolled back, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The pool had no connection to give within its patience. Nothing was sent to the database.
-    #[error("no database connection was free in time")]
+    /// No turn came within the pool's patience. Nothing was sent to the database.
+    #[error("no turn to use the database came in time")]
     Busy,
+    /// No connection could be made within the pool's patience. Nothing was sent to the database.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
     /// A rival held the claim of the same key for longer than the caller may wait.
     #[error("the key is at work elsewhere")]
     ClaimHeld,
@@ -185,24 +184,6 @@ impl Db {
         self.finish(work)
     }
 
-    /// Runs `work` so that, when it says no, what it wrote is undone and the transaction around it lives on.
-    ///
-    /// # Errors
-    /// What `work` says, or a fault of the savepoint itself.
-    pub fn savepoint<T, E: From<Fault>>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, E>) -> Result<T, E> {
-        on_db!(self, conn => AnsiTransactionManager::begin_transaction(conn)).map_err(Fault::from)?;
-        match work(self) {
-            Ok(value) => {
-                on_db!(self, conn => AnsiTransactionManager::commit_transaction(conn)).map_err(Fault::from)?;
-                Ok(value)
-            }
-            Err(error) => {
-                on_db!(self, conn => AnsiTransactionManager::rollback_transaction(conn)).map_err(Fault::from)?;
-                Err(error)
-            }
-        }
-    }
-
     fn finish<T>(&mut self, work: impl FnOnce(&mut Db) -> Result<T, Fault>) -> Result<T, Fault> {
         match work(self) {
             Ok(value) => {
@@ -245,17 +226,8 @@ impl Db {
     /// # Errors
     /// A [`Fault`] of the query.
     pub fn now(&mut self) -> Result<Instant, Fault> {
-        use diesel::dsl::sql;
         use diesel::prelude::*;
-        use diesel::sql_types::Timestamp;
-        let now = match self {
-            Db::Postgres(conn) => {
-                diesel::select(sql::<Timestamp>("CURRENT_TIMESTAMP AT TIME ZONE 'UTC'")).get_result(conn)
-            }
-            Db::Sqlite(conn) => {
-                diesel::select(sql::<Timestamp>("strftime('%Y-%m-%d %H:%M:%f', 'now')")).get_result(conn)
-            }
-        };
+        let now = on_db!(self, conn => diesel::select(Clock).get_result(conn));
         Ok(now?)
     }
 

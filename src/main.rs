@@ -1,14 +1,16 @@
 //! The command line: serve, migrate, print the contract, and administer API keys.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use order_service::app::{self, App};
 use order_service::config::{Config, SECRET_PREFIX};
-use order_service::db::{self, Db};
+use order_service::db::{self, Db, Pool};
 use order_service::erp::KINDS;
 use order_service::erp::webhook::{self, UnknownOutcome};
 use order_service::outbox::connection::{self, Wanted};
+use order_service::retention::{self, Cleaner, Step};
 use order_service::{api, api_key};
 
 #[derive(Parser)]
@@ -31,6 +33,9 @@ enum Task {
     /// Connect a tenant to its ERP.
     #[command(subcommand)]
     Erp(Erp),
+    /// Drop recorded answers past the replay window, and forget keys past the key memory.
+    #[command(subcommand)]
+    Retention(Retention),
     /// Administer API keys.
     #[command(subcommand)]
     Key(Key),
@@ -41,6 +46,16 @@ struct Migrate {
     /// Undo every migration instead. All data goes.
     #[arg(long)]
     down: bool,
+}
+
+#[derive(Subcommand)]
+enum Retention {
+    /// Clean all that is due now, as the serving process does from time to time. May run beside it.
+    Run {
+        /// Only count what is due, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -112,7 +127,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(task: Task) -> Result<(), Failure> {
     if let Task::Openapi = task {
-        println!("{}", api::document::text());
+        print!("{}", api::document::default_text());
         return Ok(());
     }
     let config = Config::from_env()?;
@@ -128,6 +143,7 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Relay => relay(&config),
         Task::Erp(task) => connect_erp(&config, task),
+        Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
         Task::Key(key) => administer_keys(&config, key),
         Task::Openapi => unreachable!("printed above, without any setting"),
     }
@@ -209,6 +225,32 @@ fn print_first_steps(address: std::net::SocketAddr, key: &str) {
          -d '{{\"customerId\":\"cus_123\",\"items\":[{{\"sku\":\"ABC\",\"qty\":2}}],\"currency\":\"EUR\"}}'\n",
         intent = uuid::Uuid::new_v4(),
     );
+}
+
+fn clean(config: &Config, dry_run: bool) -> Result<(), Failure> {
+    let mut db = Db::open(&config.database)?;
+    if db::migrations_pending(&mut db)? {
+        return Err("the database lacks migrations; run 'order-service migrate' first".into());
+    }
+    if dry_run {
+        for due in retention::due(&mut db)? {
+            println!("{}\t{} keys to forget\t{} bodies to drop", due.tenant_id, due.keys, due.bodies);
+        }
+        return Ok(());
+    }
+    let cleaner = Cleaner::new(Pool::single(&config.database, config.pool_timeout), config.cleaner_batch);
+    let mut done: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let swept = actix_web::rt::System::new().block_on(cleaner.run_once(|batch| {
+        let (keys, bodies) = done.entry(batch.tenant_id.clone()).or_default();
+        match batch.step {
+            Step::Keys => *keys += batch.rows,
+            Step::Bodies => *bodies += batch.rows,
+        }
+    }));
+    for (tenant_id, (keys, bodies)) in done {
+        println!("{tenant_id}\t{keys} keys forgotten\t{bodies} bodies dropped");
+    }
+    Ok(swept?)
 }
 
 fn administer_keys(config: &Config, key: Key) -> Result<(), Failure> {

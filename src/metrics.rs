@@ -68,6 +68,8 @@ pub struct Metrics {
     commands: IntCounterVec,
     requests: IntCounterVec,
     durations: HistogramVec,
+    cleaned: IntCounterVec,
+    sweeps: IntCounterVec,
     pool: IntGaugeVec,
     attempts: IntCounterVec,
     reclaimed: IntCounter,
@@ -96,6 +98,12 @@ impl Metrics {
             "Seconds from the head of a request to the head of its answer, waiting for a rival included.",
         );
         let durations = HistogramVec::new(opts.buckets(DURATION_BUCKETS.to_vec()), &["route"]).expect(VALID);
+        let cleaned = counter(
+            "orders_cleaner_rows_total",
+            "What the cleaner did: keys forgotten past the key memory, bodies dropped past the replay window.",
+            &["step"],
+        );
+        let sweeps = counter("orders_cleaner_sweeps_total", "Sweeps of the cleaner: done or failed.", &["outcome"]);
         let opts = Opts::new(
             "orders_pool_connections",
             "Database connections of this process: idle, in_use, and max, the most there may be.",
@@ -114,9 +122,23 @@ impl Metrics {
         registry.register(Box::new(commands.clone())).expect(VALID);
         registry.register(Box::new(requests.clone())).expect(VALID);
         registry.register(Box::new(durations.clone())).expect(VALID);
+        registry.register(Box::new(cleaned.clone())).expect(VALID);
+        registry.register(Box::new(sweeps.clone())).expect(VALID);
         registry.register(Box::new(pool.clone())).expect(VALID);
         let pool_now = Box::new(pool_now);
-        Metrics { registry, commands, requests, durations, pool, attempts, reclaimed, lost_leases, pool_now }
+        Metrics {
+            registry,
+            commands,
+            requests,
+            durations,
+            cleaned,
+            sweeps,
+            pool,
+            attempts,
+            reclaimed,
+            lost_leases,
+            pool_now,
+        }
     }
 
     /// Counts an attempt to deliver a message to an ERP.
@@ -143,6 +165,16 @@ impl Metrics {
     pub fn count_request(&self, method: &str, route: &str, status: u16, took: Duration) {
         self.requests.with_label_values(&[method, route, &status.to_string()]).inc();
         self.durations.with_label_values(&[route]).observe(took.as_secs_f64());
+    }
+
+    /// Counts what a batch of the cleaner did. `step` is `keys` or `bodies`.
+    pub fn count_cleaned(&self, step: &str, rows: usize) {
+        self.cleaned.with_label_values(&[step]).inc_by(rows as u64);
+    }
+
+    /// Counts a sweep of the cleaner that has ended, well or not.
+    pub fn count_sweep(&self, done: bool) {
+        self.sweeps.with_label_values(&[if done { "done" } else { "failed" }]).inc();
     }
 
     /// Everything, in the text format of Prometheus.

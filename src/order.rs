@@ -12,12 +12,20 @@ mod totals;
 pub use line::Line;
 pub use table::{MAX_LINES, ORDER};
 
+use rust_decimal::Decimal;
+
+use crate::json::Json;
+use crate::money::{Currency, exact};
+use crate::schema::{Fault, Faults};
+
 /// The states of an order.
 pub const STATES: &[&str] = &["accepted", "confirmed", "rejected", "cancelling", "cancelled"];
 
-use crate::json::Json;
-use crate::money::Currency;
-use crate::schema::{Fault, Faults};
+/// The total that an order document asks the customer to pay, where the shop sent one.
+#[must_use]
+pub fn gross(document: &Json) -> Option<Decimal> {
+    document.get("totals")?.text("gross").and_then(exact)
+}
 
 /// A valid order, in the form that is stored and given back: decimals as text, instants in UTC, codes in upper case,
 /// defaults filled in, absent members absent.

@@ -150,3 +150,16 @@ pub fn move_all(
         .get_results(conn));
     Ok(operation_ids?)
 }
+
+/// Removes the messages of operations that are forgotten, inside the caller's transaction. Such an operation is final, so
+/// that none of its messages is on its way; and the same key may name the same operation anew.
+///
+/// # Errors
+/// A [`Fault`] of the delete.
+pub fn forget(db: &mut Db, tenant_id: &str, operation_ids: &[String]) -> Result<(), Fault> {
+    on_db!(db, conn => diesel::delete(outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::operation_id.eq_any(operation_ids)))
+        .execute(conn))?;
+    Ok(())
+}

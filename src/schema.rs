@@ -19,6 +19,8 @@ pub use instant::in_utc;
 /// The members that an object may have, in the order in which they are stored and given back.
 #[derive(Debug)]
 pub struct Object {
+    /// What one such object is called in the contract document, such as `Address`.
+    pub name: &'static str,
     /// The members; any other is refused, so that nothing is silently dropped.
     pub members: &'static [Member],
 }

@@ -35,18 +35,18 @@ pub async fn handle<C: Command + Clone>(
 ) -> Result<HttpResponse, ProblemError> {
     let notes = RequestNotes::of(&request);
     notes.command(C::SPEC.name);
-    let mut key = None;
+    caller.require(C::SPEC.scope)?;
+    let key = key_of(&request)?;
     let wait = prefer::wait(request.headers()).map(|wait| wait.min(state.config.wait_limit));
     let patience = wait.unwrap_or(state.config.wait_limit);
-    let answered = carry_out::<C>(&request, payload, &state, &caller, patience, &mut key).await;
+    let answered = carry_out::<C>(&request, payload, &state, &caller, &key, patience).await;
     if let Some(outcome) = outcome_of(&answered) {
         notes.outcome(outcome);
     }
-    let idempotency_key = key.as_ref().map(|key: &IdempotencyKey| key.as_str().to_owned());
     answered
-        .and_then(|answered| respond(answered, key.as_ref().map(IdempotencyKey::as_str)))
+        .and_then(|answered| respond(answered, key.as_str()))
         .map(|response| with_preference(response, wait))
-        .map_err(|problem| ProblemError { problem, idempotency_key })
+        .map_err(|problem| ProblemError { problem, idempotency_key: Some(key.as_str().to_owned()) })
 }
 
 /// An answer of the spine, and the operation that it is about.
@@ -55,21 +55,18 @@ struct Answered {
     operation_id: String,
 }
 
-/// The checks in the order of the contract, the first that fails answers: 401 (the [`Caller`] exists), 403, the key, 415 and
+/// The rest of the checks in the order of the contract, the first that fails answers: after 401, 403 and the key come 415 and
 /// 413, the malformed body, and then the claim.
 async fn carry_out<C: Command + Clone>(
     request: &HttpRequest,
     payload: web::Payload,
     state: &State,
     caller: &Caller,
+    key: &IdempotencyKey,
     patience: Duration,
-    found_key: &mut Option<IdempotencyKey>,
 ) -> Result<Answered, Problem> {
     let arrived = Instant::now();
     let deadline = arrived + patience;
-    caller.require(C::SPEC.scope)?;
-    let key = key_of(request)?;
-    *found_key = Some(key.clone());
     let bytes = body::read(request, payload, state.config.max_body, state.config.body_timeout).await?;
     let body = parse_body::<C>(&bytes)?;
     let intent = Intent {
@@ -101,7 +98,7 @@ async fn carry_out<C: Command + Clone>(
         tenant_id: tenant_id.clone(),
         client_id: client_id.clone(),
         command: C::SPEC.name,
-        key,
+        key: key.clone(),
         operation_id: operation_id.clone(),
         member_digests: difference::member_digests(&intent, &fingerprint),
         fingerprint,
@@ -153,7 +150,7 @@ fn outcome_of(result: &Result<Answered, Problem>) -> Option<Outcome> {
     }
 }
 
-fn respond(answered: Answered, key: Option<&str>) -> Result<HttpResponse, Problem> {
+fn respond(answered: Answered, key: &str) -> Result<HttpResponse, Problem> {
     match answered.answer {
         Answer::First { recorded, expires, .. } => Ok(recorded_response(recorded, key, expires, false)),
         Answer::Replay { recorded, expires } => Ok(recorded_response(recorded, key, expires, true)),
@@ -172,27 +169,23 @@ fn with_preference(mut response: HttpResponse, wait: Option<Duration>) -> HttpRe
     response
 }
 
-fn recorded_response(recorded: Recorded, key: Option<&str>, expires: db::Instant, replayed: bool) -> HttpResponse {
+fn recorded_response(recorded: Recorded, key: &str, expires: db::Instant, replayed: bool) -> HttpResponse {
     let status = StatusCode::from_u16(recorded.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = HttpResponse::build(status);
     response.content_type(recorded.content_type);
     if let Some(location) = recorded.location {
         response.insert_header((LOCATION, location));
     }
-    if let Some(key) = key {
-        response.insert_header(("Idempotency-Key", key));
-    }
+    response.insert_header(("Idempotency-Key", key));
     response.insert_header(("Idempotent-Replayed", if replayed { "true" } else { "false" }));
     response.insert_header(("Idempotency-Expires", HttpDate::from(SystemTime::from(expires.and_utc()))));
     response.body(recorded.body)
 }
 
 /// 202: the key is at work, and stayed so past the wait limit.
-fn in_progress(operation_id: &str, key: Option<&str>) -> HttpResponse {
+fn in_progress(operation_id: &str, key: &str) -> HttpResponse {
     let mut response = HttpResponse::Accepted();
-    if let Some(key) = key {
-        response.insert_header(("Idempotency-Key", key));
-    }
+    response.insert_header(("Idempotency-Key", key));
     response.insert_header((RETRY_AFTER, RETRY_AFTER_SECONDS)).json(InProgress {
         status: "processing",
         operation_id,

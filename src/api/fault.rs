@@ -19,7 +19,7 @@ pub fn problem_of(request: &HttpRequest, fault: &Fault) -> Problem {
     let unavailable = |detail| Problem::unavailable(detail, RETRY_AFTER_SECONDS);
     match fault {
         Fault::Busy => unavailable("Too many requests wait for the database. Nothing happened."),
-        Fault::ClaimHeld | Fault::Database(_) => {
+        Fault::ClaimHeld | Fault::Unreachable(_) | Fault::Database(_) => {
             unavailable("The database cannot be used right now. Nothing happened.")
         }
         Fault::Serialization(_) => unavailable("Too many rivals changed the same rows. Nothing happened."),

@@ -8,6 +8,7 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use diesel::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::answer::ProblemError;
 use super::caller::Caller;
@@ -22,6 +23,7 @@ use crate::db::{self, Db, Fault};
 use crate::on_db;
 use crate::problem::{Code, Links, Problem};
 
+pub mod contract;
 pub mod delivery;
 
 use delivery::Erp;
@@ -31,9 +33,6 @@ pub const SCOPE: &str = "operations:read";
 
 /// The states of an operation.
 pub const STATES: &[&str] = &["processing", "succeeded", "failed", "unresolved"];
-
-/// The query parameters of the list.
-pub const LIST_PARAMETERS: &[&str] = &["limit", "cursor", "command", "idempotencyKey", "status", "orderId"];
 
 /// The longest that `Prefer: wait` can hold an answer, whatever the client asks for.
 pub const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -113,29 +112,58 @@ fn with_delivery(db: &mut Db, tenant_id: &str, rows: Vec<Row>) -> Result<Vec<Sho
     Ok(shown.collect())
 }
 
+/// A forgotten operation is not there for anybody, whether or not the cleaner has been.
+#[diesel::dsl::auto_type]
+fn remembered() -> _ {
+    operations::remember_until.is_null().or(operations::remember_until.gt(db::Clock.nullable()))
+}
+
 fn find(db: &mut Db, tenant_id: &str, operation_id: &str) -> Result<Option<Shown>, Fault> {
     let row = on_db!(&mut *db, conn => operations::table
         .find((tenant_id, operation_id))
+        .filter(remembered())
         .select(Row::as_select())
         .first(conn)
         .optional())?;
     Ok(with_delivery(db, tenant_id, row.into_iter().collect())?.pop())
 }
 
-#[derive(Serialize)]
+/// How far a command has come.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Operation)]
 struct View<'a> {
+    /// The id of the operation, derived from tenant, client, command and key.
     operation_id: &'a str,
+    /// The command, such as `orders.create`.
     command: &'a str,
+    /// How far it has come. `succeeded` and `failed` are final for ever; `unresolved` needs a person.
+    #[schema(schema_with = contract::status)]
     status: &'a str,
+    /// The order that the command is about, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     order_id: Option<&'a str>,
+    /// When the command was carried out.
+    #[schema(format = DateTime)]
     created_at: String,
+    /// When the operation changed last.
+    #[schema(format = DateTime)]
     updated_at: String,
+    /// When the operation became final.
+    #[schema(format = DateTime, required)]
     completed_at: Option<String>,
+    /// The end of the replay window.
+    #[schema(format = DateTime, required)]
     expires_at: Option<String>,
+    /// How far the message to the ERP is; `null` where there is none.
+    #[schema(required)]
     erp: Option<&'a Erp>,
+    /// The code of the refusal, when the operation failed.
+    #[schema(required)]
     error: Option<&'a str>,
+    /// Where to go from here.
+    #[schema(schema_with = contract::links)]
     links: Links,
 }
 
@@ -175,7 +203,7 @@ struct Filter {
 impl Filter {
     fn read(request: &HttpRequest, caller: &Caller) -> Result<Filter, Problem> {
         let principal = &caller.0;
-        let mut query = Query::read(request, LIST_PARAMETERS);
+        let mut query = Query::read(request, contract::LIST.query);
         let (command, key) = (query.text("command"), query.text("idempotencyKey"));
         // The id of an operation is derived from its scope, and the scope of a key is one client's.
         let operation_id = key.as_deref().map(|key| match &command {
@@ -214,16 +242,25 @@ pub async fn list(request: HttpRequest, state: web::Data<State>, caller: Caller)
     Ok(HttpResponse::Ok().json(Page { operations: rows.iter().map(view).collect(), next_cursor }))
 }
 
-#[derive(Serialize)]
+/// A page of operations, newest first.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = OperationPage)]
 struct Page<'a> {
+    /// The operations of the page.
     operations: Vec<View<'a>>,
+    /// The cursor of the next page; `null` on the last.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
 fn read_page(db: &mut Db, tenant_id: &str, filter: &Filter) -> Result<Vec<Shown>, Fault> {
     let rows = on_db!(&mut *db, conn => {
-        let mut query = operations::table.filter(operations::tenant_id.eq(tenant_id)).select(Row::as_select()).into_boxed();
+        let mut query = operations::table
+            .filter(operations::tenant_id.eq(tenant_id))
+            .filter(remembered())
+            .select(Row::as_select())
+            .into_boxed();
         if let Some(cursor) = &filter.cursor {
             query = query.filter(operations::created_at.lt(cursor.created_at).or(
                 operations::created_at.eq(cursor.created_at).and(operations::operation_id.lt(&cursor.id))));

@@ -18,12 +18,10 @@ use crate::on_db;
 use crate::order::STATES;
 use crate::problem::{Code, Problem};
 
+pub mod contract;
+
 /// The scope that reading needs.
 pub const SCOPE: &str = "orders:read";
-
-/// The query parameters of the list.
-pub const LIST_PARAMETERS: &[&str] =
-    &["limit", "cursor", "status", "channel", "externalOrderId", "customerId", "createdFrom", "createdTo"];
 
 /// Answers `GET /v1/orders/{orderId}`.
 ///
@@ -166,7 +164,7 @@ struct Filter {
 
 impl Filter {
     fn read(request: &HttpRequest) -> Result<Filter, Problem> {
-        let mut query = Query::read(request, LIST_PARAMETERS);
+        let mut query = Query::read(request, contract::LIST.query);
         let filter = Filter {
             limit: query.limit(),
             cursor: query.cursor(),

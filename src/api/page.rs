@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use actix_web::{HttpRequest, web};
 use chrono::{DateTime, NaiveDateTime};
 
+use super::document::schemas::{text, whole_number};
+use super::read::QueryParameter;
 use crate::db;
 use crate::problem::{Code, Problem};
 use crate::schema::Fault;
@@ -14,6 +16,23 @@ const DEFAULT_LIMIT: i64 = 20;
 
 /// The most entries on a page.
 const MAX_LIMIT: i64 = 100;
+
+/// How many entries a page may have.
+pub const LIMIT: QueryParameter = QueryParameter {
+    name: "limit",
+    doc: "How many entries the page may have: 1 to 100.",
+    schema: || {
+        let default = serde_json::Value::from(DEFAULT_LIMIT);
+        whole_number("Entries.").minimum(Some(1)).maximum(Some(MAX_LIMIT)).default(Some(default)).into()
+    },
+};
+
+/// Where a page begins.
+pub const CURSOR: QueryParameter = QueryParameter {
+    name: "cursor",
+    doc: "The `nextCursor` of the page before, unchanged; without it the first page.",
+    schema: || text("Opaque.").into(),
+};
 
 /// The query of a list, with what is wrong in it.
 #[derive(Debug)]
@@ -32,17 +51,18 @@ pub struct Cursor {
 }
 
 impl Query {
-    /// Reads the query of `request`, which may hold the parameters named in `known`, each once.
+    /// Reads the query of `request`, which may hold the parameters in `known`, each once.
     #[must_use]
-    pub fn read(request: &HttpRequest, known: &[&str]) -> Query {
+    pub fn read(request: &HttpRequest, known: &[QueryParameter]) -> Query {
         let mut query = Query { values: BTreeMap::new(), faults: Vec::new() };
         let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(request.query_string()) else {
             query.fault("", "Malformed", "The query is not a list of name=value.");
             return query;
         };
+        let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
         for (name, value) in pairs.into_inner() {
-            if !known.contains(&name.as_str()) {
-                query.fault("", "UnknownParameter", &format!("The parameters are {}.", known.join(", ")));
+            if !names.contains(&name.as_str()) {
+                query.fault("", "UnknownParameter", &format!("The parameters are {}.", names.join(", ")));
             } else if query.values.insert(name.clone(), value).is_some() {
                 query.fault(&name, "Repeated", "Send the parameter once.");
             }

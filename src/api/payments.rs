@@ -1,13 +1,17 @@
 //! `GET /v1/payments/{paymentId}`: a payment as it was sent, normalised.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
 use super::State;
 use super::answer::ProblemError;
 use super::caller::Caller;
+use super::document::schemas::{Schemas, instant, links, one_of, text};
 use super::fault::problem_of;
 use super::path;
-use crate::command::create_payment::payment_path;
+use super::read::{Access, Read};
+use crate::command::create_payment::{PAYMENT, payment_path};
 use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
 use crate::db::{self, Fault};
@@ -17,6 +21,45 @@ use crate::problem::{Code, Problem};
 
 /// The scope that reading needs.
 pub const SCOPE: &str = "payments:read";
+
+/// `GET /v1/payments/{paymentId}`.
+pub static GET: Read = Read {
+    path: "/v1/payments/{paymentId}",
+    route: || web::route().to(get),
+    name: "paymentsGet",
+    tag: "payments",
+    access: Access::Scope(SCOPE),
+    summary: "Read a payment",
+    description: "The payment as it was sent, normalised, and beside that what the service knows.",
+    query: &[],
+    headers: &[],
+    answer: |schemas| schemas.named("Payment", payment_schema).into(),
+    example: || {
+        r#"{"paymentId":"pay_019adb5a34c27f10b6c9f1b0d5a1e9c4","status":"received",
+        "operationId":"op_6f1d0c5be3a94d7f8a2b4c6d8e0f1a2b","createdAt":"2026-12-02T08:15:31.402611Z",
+        "orderId":"ord_019adb5a34c27f10b6c9f1b0d5a1e9c4","amount":"39.9","currency":"EUR","method":"card",
+        "links":{"self":"/v1/payments/pay_019adb5a34c27f10b6c9f1b0d5a1e9c4",
+        "order":"/v1/orders/ord_019adb5a34c27f10b6c9f1b0d5a1e9c4",
+        "operation":"/v1/operations/op_6f1d0c5be3a94d7f8a2b4c6d8e0f1a2b"}}"#
+            .to_owned()
+    },
+    answer_headers: &[],
+    problems: &[Code::PaymentNotFound],
+};
+
+fn payment_schema(schemas: &mut Schemas) -> Schema {
+    let known = [
+        ("paymentId", RefOr::from(text("The id of the payment."))),
+        ("status", one_of(&["received"], "Always `received`.").into()),
+        ("operationId", text("The operation that wrote the payment.").into()),
+        ("createdAt", instant("When the payment was written down, in UTC.").into()),
+        ("links", links(&["self", "order", "operation"]).into()),
+    ];
+    let payment = ObjectBuilder::new().schema_type(Type::Object);
+    let payment =
+        known.into_iter().fold(payment, |payment, (name, schema)| payment.property(name, schema).required(name));
+    schemas.stored_members(payment, &PAYMENT, &[]).build().into()
+}
 
 /// Answers `GET /v1/payments/{paymentId}`.
 ///

@@ -21,6 +21,7 @@ pub struct CancelOrder {
 
 /// The body of the command.
 static BODY: Object = Object {
+    name: "Cancellation",
     members: &[Member::optional("reason", Kind::Text { min: 1, max: 500 }, "Why, for the people at the ERP.")],
 };
 

@@ -7,10 +7,11 @@ use diesel::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::difference;
+use super::forget::forget;
 use super::reply::{Answer, Done, Recorded, Stop, operation_path};
 use super::{Call, Tx};
 use crate::db::tables::{claims, operations};
-use crate::db::{self, Db, Fault};
+use crate::db::{self, Clock, Db, Fault};
 use crate::on_db;
 use crate::problem::{Code, Kept, Links, Problem};
 
@@ -48,11 +49,11 @@ pub fn take(db: &mut Db, call: &Call) -> Result<Claim, Fault> {
         }
         // The insert saw a committed rival. Only a new statement reads its rows (READ COMMITTED).
         match find(db, call)? {
-            Some(past) if past.is_forgotten => forget(db, call)?,
+            Some(past) if past.is_forgotten => forget_key(db, call, past.now)?,
             Some(past) => return Ok(Claim::Taken(Box::new(past))),
             None => {}
         }
-        // The row that stood in the way was forgotten meanwhile: the key is free again.
+        // The row that stood in the way is forgotten, by us or by somebody else: the key is free, or won anew by a rival.
     }
     Err(Fault::Bug("a claim could neither be made nor found".to_owned()))
 }
@@ -65,12 +66,16 @@ fn insert(db: &mut Db, call: &Call) -> Result<Option<db::Instant>, Fault> {
     if matches!(inserted, Ok(Some(_))) {
         call.turn.claimed();
     }
-    // Diesel does not tell a lock time-out from other errors (SQLSTATE 55P03 has no kind, and messages are localised), but
-    // a lock time-out comes just when the patience is at its end. `another_can_be_made` removes the doubt.
-    inserted.map_err(|fault| match fault {
+    inserted.map_err(|fault| held(call, fault))
+}
+
+/// Diesel does not tell a lock time-out from other errors (SQLSTATE 55P03 has no kind, and messages are localised), but a
+/// lock time-out comes just when the patience is at its end. `another_can_be_made` removes the doubt.
+fn held(call: &Call, fault: Fault) -> Fault {
+    match fault {
         Fault::Database(_) if call.patience().is_zero() => Fault::ClaimHeld,
         other => other,
-    })
+    }
 }
 
 fn insert_key(db: &mut Db, call: &Call, key: &str) -> Result<Option<db::Instant>, Fault> {
@@ -122,7 +127,6 @@ pub struct Past {
 }
 
 fn find(db: &mut Db, call: &Call) -> Result<Option<Past>, Fault> {
-    use diesel::dsl::now;
     let past = on_db!(db, conn => claims::table
         .inner_join(operations::table.on(operations::tenant_id
             .eq(claims::tenant_id)
@@ -143,22 +147,21 @@ fn find(db: &mut Db, call: &Call) -> Result<Option<Past>, Fault> {
             operations::reply_body,
             operations::member_digests,
             operations::replay_until,
-            operations::replay_until.is_not_null().and(operations::replay_until.le(now.nullable()).assume_not_null()),
-            operations::remember_until.is_not_null().and(operations::remember_until.le(now.nullable()).assume_not_null()),
-            now,
+            operations::replay_until.is_not_null().and(operations::replay_until.le(Clock.nullable()).assume_not_null()),
+            operations::remember_until
+                .is_not_null()
+                .and(operations::remember_until.le(Clock.nullable()).assume_not_null()),
+            Clock,
         ))
         .first::<Past>(conn)
         .optional());
     Ok(past?)
 }
 
-/// Removes a claim and its result whose time is over. Whoever needs the key does it, whether or not the cleaner has been.
-fn forget(db: &mut Db, call: &Call) -> Result<(), Fault> {
-    on_db!(db, conn => diesel::delete(claims::table
-        .find((&call.tenant_id, &call.client_id, call.command, call.key.as_str())))
-        .execute(conn))?;
-    on_db!(db, conn => diesel::delete(operations::table.find((&call.tenant_id, &call.operation_id))).execute(conn))?;
-    Ok(())
+/// Frees the key of `call`. The cleaner may be at the same row, and then we wait for it as for a rival.
+fn forget_key(db: &mut Db, call: &Call, now: db::Instant) -> Result<(), Fault> {
+    let scope = (call.tenant_id.as_str(), call.client_id.as_str(), call.command);
+    forget(db, scope, &[call.key.as_str()], now).map(|_| ()).map_err(|fault| held(call, fault))
 }
 
 impl Past {
@@ -194,8 +197,8 @@ impl Past {
             "Another request was made with this key before. This one was not executed."
         };
         let details = match &self.member_digests {
-            Some(stored) => difference::differences(&call.intent, stored, &self.fingerprint),
-            None => Vec::new(),
+            Some(stored) if !self.is_expired => difference::differences(&call.intent, stored, &self.fingerprint),
+            _ => Vec::new(),
         };
         Problem { details, links: self.links(), ..Problem::new(Code::IdempotencyKeyConflict, first) }
     }

@@ -9,6 +9,7 @@ use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::json::{self, Json};
 use crate::money::{Currency, exact, sum};
+use crate::order;
 use crate::outbox::{self, connection};
 use crate::payment::{self, Payment};
 use crate::problem::{Code, Links, Problem};
@@ -24,7 +25,8 @@ pub struct CreatePayment {
 }
 
 /// The body of the command.
-static PAYMENT: Object = Object {
+pub static PAYMENT: Object = Object {
+    name: "Payment",
     members: &[
         Member::required("orderId", Kind::Text { min: 1, max: 64 }, "The order that was paid."),
         Member::required(
@@ -186,7 +188,7 @@ impl CreatePayment {
         let unreadable = |what: &str| Fault::Bug(format!("the {what} of a stored order cannot be read"));
         let before = exact(&order.paid_amount).ok_or_else(|| unreadable("paid amount"))?;
         let head = json::parse(order.document.as_bytes()).map_err(|_| unreadable("document"))?;
-        let gross = head.get("totals").and_then(|totals| totals.text("gross")).and_then(exact);
+        let gross = order::gross(&head);
         let paid = sum([Some(before), Some(self.amount)]).ok_or_else(|| unreadable("paid amount"))?;
         match gross {
             Some(gross) if paid > gross => {

@@ -21,6 +21,7 @@ pub struct CreateReservation {
 const MAX_LINES: usize = crate::order::MAX_LINES;
 
 static RESERVATION: Object = Object {
+    name: "Reservation",
     members: &[
         Member::required(
             "items",
@@ -42,6 +43,7 @@ static RESERVATION: Object = Object {
 };
 
 static LINE: Object = Object {
+    name: "ReservationLine",
     members: &[
         Member::required(
             "sku",

@@ -29,6 +29,9 @@ pub struct Intent {
     pub body: Json,
 }
 
+/// The version that new claims are stored with.
+pub const CURRENT_VERSION: &str = "v1";
+
 /// The fingerprint of an intent, by the rules of the present version: `v1:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint(String);
@@ -88,7 +91,7 @@ struct Versions {
     past: &'static [Version],
 }
 
-static VERSIONS: Versions = Versions { present: Version { name: "v1", digest: digest_v1 }, past: &[] };
+static VERSIONS: Versions = Versions { present: Version { name: CURRENT_VERSION, digest: digest_v1 }, past: &[] };
 
 impl Versions {
     fn fingerprint(&self, intent: &Intent) -> Fingerprint {

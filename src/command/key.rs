@@ -10,6 +10,10 @@ use crate::problem::{Code, Problem};
 /// short enough for an index.
 pub const MAX_LENGTH: usize = 255;
 
+/// The values that are keys, without blanks around them, as a regular expression (ECMA-262): a bare token that does not
+/// begin with a quote, or a quoted string (RFC 8941, section 3.3.3) of visible characters.
+pub const PATTERN: &str = r#"^(?:[!#-~][!-~]{0,254}|"(?:[!#-\[\]-~]|\\["\\]){1,255}")$"#;
+
 /// A valid key: 1 to 255 visible ASCII characters (0x21 to 0x7E), case-sensitive. It is never cut off or changed, and it
 /// can be logged and stored as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

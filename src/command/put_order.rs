@@ -7,6 +7,7 @@ use super::order_rows::{self, OrderRow};
 use super::precondition::Precondition;
 use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
+use crate::money::exact;
 use crate::order::id::{ORDER_ID, may_be_chosen};
 use crate::order::{self, Order};
 use crate::outbox::{self, Kind, State, connection};
@@ -55,6 +56,7 @@ impl Command for PutOrder {
             Code::OrderIdentityFixed,
             Code::OrderNotReplaceable,
             Code::CurrencyMismatch,
+            Code::Overpayment,
         ],
     };
 
@@ -170,6 +172,12 @@ impl PutOrder {
         }
         if old.paid_amount != "0" && old.currency != self.order.currency().code() {
             return refuse(Code::CurrencyMismatch, "The order has payments in another currency.");
+        }
+        let (gross, paid) = (order::gross(self.order.document()), exact(&old.paid_amount));
+        if gross.zip(paid).is_some_and(|(gross, paid)| gross < paid) {
+            let detail =
+                format!("{} {} of the order is paid already; its total cannot be less.", old.paid_amount, old.currency);
+            return refuse(Code::Overpayment, &detail);
         }
         Ok(())
     }

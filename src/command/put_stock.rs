@@ -16,6 +16,7 @@ pub struct PutStock {
 }
 
 static STOCK: Object = Object {
+    name: "StockOnHand",
     members: &[Member::required(
         "onHand",
         Kind::Decimal(stock::ON_HAND),

@@ -15,7 +15,7 @@ pub struct ReleaseReservation {
     reservation_id: String,
 }
 
-static NOTHING: Object = Object { members: &[] };
+static NOTHING: Object = Object { name: "Nothing", members: &[] };
 
 impl Command for ReleaseReservation {
     const SPEC: Spec = Spec {

@@ -26,6 +26,7 @@ enum Verdict {
 
 /// The body of the command.
 static BODY: Object = Object {
+    name: "Resolution",
     members: &[
         Member::required("outcome", Kind::Token(&["delivered", "abandoned"]), "What a person found, or decided."),
         Member::optional(

@@ -14,7 +14,7 @@ pub struct RetryOperation {
     operation_id: String,
 }
 
-static NOTHING: Object = Object { members: &[] };
+static NOTHING: Object = Object { name: "Nothing", members: &[] };
 
 impl Command for RetryOperation {
     const SPEC: Spec = Spec {

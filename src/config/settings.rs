@@ -66,6 +66,12 @@ settings! {
     KEY_MEMORY = "ORDERS_KEY_MEMORY", "400d",
         "a duration from ORDERS_REPLAY_WINDOW to 36500d",
         "How long a key is remembered and refused as spent, from the same moment.";
+    CLEANER_INTERVAL = "ORDERS_CLEANER_INTERVAL", "1m",
+        "a duration from 100ms to 24h, or off",
+        "How long the cleaner waits between two sweeps for what is past its time.";
+    CLEANER_BATCH = "ORDERS_CLEANER_BATCH", "500",
+        "a whole number from 1 to 10000",
+        "The most rows that the cleaner changes in one transaction.";
     RELAY = "ORDERS_RELAY", "on",
         "on or off",
         "Whether this process brings orders to the ERP while it serves.";

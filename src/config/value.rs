@@ -59,6 +59,11 @@ pub(super) fn duration(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -
     move |text| humantime::parse_duration(text).ok().filter(|duration| allowed.contains(duration))
 }
 
+/// A duration, or `off`, which is `None` as a value.
+pub(super) fn duration_or_off(allowed: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Option<Option<Duration>> {
+    move |text| if text == "off" { Some(None) } else { duration(allowed)(text).map(Some) }
+}
+
 /// `on`, `off`, or `auto`, which stands for `automatic`.
 pub(super) fn switch(automatic: bool) -> impl FnOnce(&str) -> Option<bool> {
     move |text| match text {

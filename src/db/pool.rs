@@ -74,8 +74,8 @@ impl Pool {
     /// Once begun, `work` runs to its end even when the caller goes away. Waiting costs no thread and no connection.
     ///
     /// # Errors
-    /// [`Fault::Busy`] when no turn came within the pool's patience, [`Fault::Bug`] when `work` panicked, else what
-    /// `work` says.
+    /// [`Fault::Busy`] when no turn came within the pool's patience, [`Fault::Unreachable`] when the database is away,
+    /// [`Fault::Bug`] when `work` panicked, else what `work` says.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
@@ -86,7 +86,7 @@ impl Pool {
             .expect("the semaphore is never closed");
         let connections = self.connections.clone();
         tokio::task::spawn_blocking(move || {
-            let result = connections.get().map_err(|_| Fault::Busy).and_then(|mut db| work(&mut db));
+            let result = connect(&connections).and_then(|mut db| work(&mut db));
             drop(turn);
             result
         })
@@ -98,6 +98,11 @@ impl Pool {
         let state = self.connections.state();
         Usage { max: self.size, open: state.connections, idle: state.idle_connections }
     }
+}
+
+/// A connection of the pool. Who has a turn finds one, unless the database is away.
+fn connect(connections: &r2d2::Pool<Manager>) -> Result<r2d2::PooledConnection<Manager>, Fault> {
+    connections.get().map_err(|error| Fault::Unreachable(one_line(&error.to_string())))
 }
 
 /// How many connections there are.
@@ -161,6 +166,17 @@ impl Pools {
             DatabaseUrl::Postgres(_) => reads.clone(),
         };
         Ok(Pools { reads, writes, serving })
+    }
+
+    /// One further connection, for work that goes on beside the requests. On SQLite it takes turns with their writer, so
+    /// that each waits for one transaction of the other and then goes on at once, instead of polling for the file's lock.
+    #[must_use]
+    pub fn beside(&self, url: &DatabaseUrl) -> Pool {
+        let single = Pool::single(url, self.writes.patience);
+        match url {
+            DatabaseUrl::Sqlite(_) => Pool { turns: Arc::clone(&self.writes.turns), ..single },
+            DatabaseUrl::Postgres(_) => single,
+        }
     }
 
     /// The connections of both ways together.

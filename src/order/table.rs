@@ -23,6 +23,7 @@ const LINE_ID: &Kind = &ID;
 
 /// The body of `orders.create` and `orders.put`.
 pub static ORDER: Object = Object {
+    name: "Order",
     members: &[
         Member::optional("customerId", ID, "The shop's id of the customer; required unless `customer` is given."),
         Member::optional("customer", Kind::Object(&CUSTOMER), "Who orders; required unless `customerId` is given."),
@@ -69,6 +70,7 @@ pub static ORDER: Object = Object {
 };
 
 static CUSTOMER: Object = Object {
+    name: "Customer",
     members: &[
         Member::optional("guest", Kind::Bool, "Whether the customer has no account in the shop."),
         Member::optional("name", NAME, "The full name, where it is not split."),
@@ -82,6 +84,7 @@ static CUSTOMER: Object = Object {
 };
 
 static BUSINESS: Object = Object {
+    name: "Business",
     members: &[
         Member::optional("name", NAME, "The registered name."),
         Member::optional("registrationNumber", CODE, "The company number, as text: leading zeros stay."),
@@ -91,6 +94,7 @@ static BUSINESS: Object = Object {
 };
 
 static LINE: Object = Object {
+    name: "OrderLine",
     members: &[
         Member::optional("lineId", ID, "The shop's id of the line, unique in the order."),
         Member::optional("parentLineId", ID, "The `lineId` of the line that this one belongs to, such as a set."),
@@ -125,6 +129,7 @@ static LINE: Object = Object {
 };
 
 static TAX: Object = Object {
+    name: "Tax",
     members: &[
         Member::optional(
             "rate",
@@ -137,6 +142,7 @@ static TAX: Object = Object {
 };
 
 static ATTRIBUTE: Object = Object {
+    name: "Attribute",
     members: &[
         Member::required("name", Kind::Text { min: 1, max: 255 }, "The name of the attribute."),
         Member::required("value", Kind::Text { min: 0, max: 5_000 }, "Its value, as text."),
@@ -144,6 +150,7 @@ static ATTRIBUTE: Object = Object {
 };
 
 static TOTALS: Object = Object {
+    name: "Totals",
     members: &[
         Member::optional("net", Kind::Decimal(AMOUNT), "The total without tax."),
         Member::optional("tax", Kind::Decimal(AMOUNT), "The total tax."),
@@ -153,6 +160,7 @@ static TOTALS: Object = Object {
 };
 
 static DISCOUNT: Object = Object {
+    name: "Discount",
     members: &[
         Member::optional("code", NAME, "The coupon's code."),
         Member::optional("kind", CODE, "What kind of discount it is, in the shop's words."),
@@ -167,6 +175,7 @@ static DISCOUNT: Object = Object {
 };
 
 static ADDRESS: Object = Object {
+    name: "Address",
     members: &[
         Member::optional("firstName", NAME, "The given name."),
         Member::optional("lastName", NAME, "The family name."),
@@ -185,6 +194,7 @@ static ADDRESS: Object = Object {
 };
 
 static PAYMENT: Object = Object {
+    name: "OrderPayment",
     members: &[
         Member::optional("method", NAME, "The shop's name of the method, such as `cod`."),
         Member::optional("status", CODE, "The shop's word for where the payment stands, such as `pending`."),

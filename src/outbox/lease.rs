@@ -10,7 +10,7 @@ use super::connection::{self, Connection};
 use super::{Kind, Outcome, State, attempt};
 use crate::db::tables::outbox;
 use crate::db::{self, Db, Fault};
-use crate::{on_db, unlocked_rows_on_db};
+use crate::{load_unlocked, on_db};
 
 /// How long a relay waits for another one that leases for the same tenant. That takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -148,7 +148,8 @@ fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec
                 .eq(outbox::position)
                 .and(earlier.field(outbox::message_id).lt(outbox::message_id))),
         );
-    let rows = unlocked_rows_on_db!(
+    // A row that a command withdraws right now is left to it.
+    let rows = load_unlocked!(
         db,
         outbox::table
             .filter(outbox::tenant_id.eq(tenant_id))
@@ -157,8 +158,7 @@ fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec
             .filter(not(exists(an_earlier_one)))
             .order((outbox::next_attempt_at, outbox::message_id))
             .limit(limit)
-            .select(Due::as_select()),
-        (conn, rows) => rows.load(conn)
+            .select(Due::as_select())
     );
     Ok(rows?)
 }

@@ -22,6 +22,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 8] = [
+        Outcome::Delivered,
+        Outcome::AlreadyThere,
+        Outcome::Refused,
+        Outcome::Conflict,
+        Outcome::NotDelivered,
+        Outcome::Unavailable,
+        Outcome::Misconfigured,
+        Outcome::Unknown,
+    ];
+
     /// The name in the database, in operations, in metrics and in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! What an attempt means is written down in one transaction: the message, the attempt, the order, the operation, and how the
 //! connection does. A database that does not take it is asked again, and the ERP is not.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::deliver::Report;
 use super::{Rules, policy};
@@ -16,30 +16,40 @@ use crate::problem::Code;
 /// How long a settlement waits for a rival that changes the same order.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// For how long a database that does not take the settlement is asked again. After that the lease ends, and the next relay
-/// finds the order at the ERP.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a database that does not take the settlement is asked. After that the lease ends, and the next relay finds the
+/// order at the ERP.
+const TRIES: u32 = 100;
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Settles an attempt. `false`: the lease was lost, and nothing was written.
 pub(super) async fn settle(pool: &Pool, leased: Leased, report: Report, rules: Rules) -> Result<bool, Fault> {
-    let began = Instant::now();
+    let mut tries_left = TRIES;
     loop {
         let (attempt, outcome) = (leased.clone(), report.clone());
         let settled = pool.run(move |db| write(db, &attempt, &outcome, &rules)).await;
+        tries_left -= 1;
         match settled {
-            // A settlement whose COMMIT is in doubt is tried again like the others: the lease's token decides. Then a
-            // settlement that did arrive looks like a lost lease, which harms nobody.
-            Err(fault @ (Fault::Busy | Fault::Database(_) | Fault::Serialization(_) | Fault::CommitUnknown(_)))
-                if began.elapsed() < PATIENCE =>
-            {
+            // A settlement whose COMMIT is in doubt is tried again like the others: the lease's token decides. One that did
+            // arrive then looks like a lost lease, which harms nobody.
+            Err(fault) if passes_by_waiting(&fault) && tries_left > 0 => {
                 log::warn!("attempt {} of {} is not written down yet: {fault}", leased.number, leased.message_id);
                 tokio::time::sleep(PAUSE).await;
             }
             settled => return settled,
         }
+    }
+}
+
+fn passes_by_waiting(fault: &Fault) -> bool {
+    match fault {
+        Fault::Busy
+        | Fault::Unreachable(_)
+        | Fault::Database(_)
+        | Fault::Serialization(_)
+        | Fault::CommitUnknown(_) => true,
+        Fault::ClaimHeld | Fault::Bug(_) => false,
     }
 }
 

@@ -192,8 +192,9 @@ fn every_part_of_the_request_is_covered_and_parts_do_not_run_together() {
 fn an_optional_member_of_a_later_release_leaves_bodies_without_it_as_they_were() {
     const QTY: Kind = Kind::Decimal(DecimalRule::new(9, 6, Sign::Positive));
     const TAGS: Kind = Kind::List { of: &Kind::Text { min: 1, max: 9 }, min: 0, max: 9 };
-    static NOW: Object = Object { members: &[Member::required("qty", QTY, "")] };
+    static NOW: Object = Object { name: "", members: &[Member::required("qty", QTY, "")] };
     static LATER: Object = Object {
+        name: "",
         members: &[
             Member::optional("tags", TAGS, ""),
             Member::default("priority", Kind::Token(&["normal", "high"]), "normal", ""),
@@ -209,8 +210,10 @@ fn an_optional_member_of_a_later_release_leaves_bodies_without_it_as_they_were()
 
 #[test]
 fn a_changed_limit_changes_no_fingerprint() {
-    static WIDE: Object = Object { members: &[Member::required("note", Kind::Text { min: 0, max: 9_000 }, "")] };
-    static NARROW: Object = Object { members: &[Member::optional("note", Kind::Text { min: 5, max: 6 }, "")] };
+    static WIDE: Object =
+        Object { name: "", members: &[Member::required("note", Kind::Text { min: 0, max: 9_000 }, "")] };
+    static NARROW: Object =
+        Object { name: "", members: &[Member::optional("note", Kind::Text { min: 5, max: 6 }, "")] };
     for body in [r#"{"note":"a"}"#, r#"{"note":null}"#, r#"{"note":5}"#, r#"{"note":""}"#] {
         assert_eq!(fingerprint_with(&WIDE, CREATE, body), fingerprint_with(&NARROW, CREATE, body), "{body}");
     }

@@ -3,11 +3,15 @@
 pub mod cluster;
 pub mod database;
 pub mod erp;
+pub mod head;
 pub mod http;
+pub mod orders;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod relay;
+pub mod rival;
 pub mod settings;
 pub mod wait;
 pub mod world;

@@ -29,6 +29,7 @@ fn without_any_setting_the_documented_defaults_hold() {
     assert_eq!((config.wait_limit, config.drain), (Duration::from_secs(5), Duration::from_secs(30)));
     assert_eq!(config.replay_window, Duration::from_hours(7 * 24));
     assert_eq!(config.key_memory, Duration::from_hours(400 * 24));
+    assert_eq!((config.cleaner_interval, config.cleaner_batch), (Some(Duration::from_mins(1)), 500));
     assert_eq!((config.max_body, config.body_timeout), (1 << 20, Duration::from_secs(10)));
     assert_eq!((config.cors_origins, config.demo), (CorsOrigins::Any, true));
     assert!(config.workers >= 1);
@@ -47,6 +48,8 @@ fn the_limits_themselves_are_allowed_and_what_lies_beyond_is_not() {
         ("ORDERS_WAIT_LIMIT", "0s", "60s", ["-1s", "60001ms"]),
         ("ORDERS_REPLAY_WINDOW", "1m", "3650d", ["59s", "3651d"]),
         ("ORDERS_KEY_MEMORY", "7d", "36500d", ["167h", "36501d"]),
+        ("ORDERS_CLEANER_INTERVAL", "100ms", "24h", ["99ms", "86401s"]),
+        ("ORDERS_CLEANER_BATCH", "1", "10000", ["0", "10001"]),
     ] {
         for allowed in [least, most] {
             let settings =
@@ -69,6 +72,8 @@ fn every_kind_of_bad_value_is_refused_with_a_line_of_its_own() {
         ("ORDERS_POOL_TIMEOUT", &["", "5", "5 parsecs", "forever"]),
         ("ORDERS_WORKERS", &["", "two", "AUTO"]),
         ("ORDERS_MAX_BODY", &["", "1MiB", "1e6"]),
+        ("ORDERS_CLEANER_INTERVAL", &["", "60", "never", "OFF"]),
+        ("ORDERS_CLEANER_BATCH", &["", "all", "off"]),
         ("ORDERS_DEMO", &["", "yes", "1", "ON"]),
         ("ORDERS_CORS_ORIGINS", &["shop.example", "https://shop.example/", "*,https://shop.example"]),
         ("RUST_LOG", &["", "order_service=loud", "info=debug=trace"]),
@@ -116,8 +121,10 @@ fn the_demo_is_on_by_default_with_sqlite_only() {
 }
 
 #[test]
-fn empty_switches_off_what_can_be_off() {
-    let config = read(&[("ORDERS_METRICS_BIND", ""), ("ORDERS_CORS_ORIGINS", "")]).expect("allowed");
+fn what_can_be_off_is_switched_off() {
+    let config = read(&[("ORDERS_METRICS_BIND", ""), ("ORDERS_CORS_ORIGINS", ""), ("ORDERS_CLEANER_INTERVAL", "off")])
+        .expect("allowed");
+    assert_eq!(config.cleaner_interval, None);
     assert_eq!(config.metrics_bind, None);
     assert_eq!(config.cors_origins, CorsOrigins::These(Vec::new()));
 }

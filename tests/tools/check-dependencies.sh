@@ -24,19 +24,20 @@ limited() {
     fi
 }
 
-# Finds a tool or builds it. A debug build is quick to make and quick enough to run.
+# Finds a tool or builds it. A debug build without debug information is quick to make and quick enough to run.
 need() {
     if command -v "$1" >/dev/null 2>&1; then
         return 0
     fi
     echo "building $1 $2, once" >&2
-    limited "$3" "$cargo" install --quiet --locked --debug --root "$tools" --target-dir "$tools/build" "$1" --version "$2"
+    limited "$3" env CARGO_PROFILE_DEV_DEBUG=false "$cargo" install --quiet --locked --debug \
+        --root "$tools" --target-dir "$tools/build" "$1" --version "$2"
 }
 
 failed=0
 
 if need cargo-machete 0.9.2 180; then
-    cargo-machete || failed=1
+    "$cargo" machete || failed=1
 else
     echo "unused dependencies: NOT checked, cargo-machete could not be built here"
 fi
@@ -47,7 +48,7 @@ if ! GIT_TERMINAL_PROMPT=0 limited 20 git ls-remote --exit-code "$advisories" HE
 elif ! need cargo-audit 0.22.2 420; then
     echo "vulnerable dependencies: NOT checked, cargo-audit could not be built here"
 else
-    cargo-audit audit || failed=1
+    "$cargo" audit || failed=1
 fi
 
 exit "$failed"

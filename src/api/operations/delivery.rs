@@ -4,35 +4,71 @@ use std::collections::HashMap;
 
 use diesel::prelude::*;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
+use crate::api::document::schemas::one_of;
 use crate::db::tables::{orders, outbox};
 use crate::db::{self, Db, Fault};
 use crate::on_db;
+use crate::outbox::Outcome;
 use crate::outbox::attempt::{self, Attempt};
 
 /// The states of a message, as clients see them.
 pub const STATES: &[&str] =
     &["waiting", "delivering", "retrying", "unresolved", "delivered", "refused", "abandoned", "withdrawn"];
 
-/// The member `erp`.
-#[derive(Clone, Debug, Serialize)]
+/// How far the message to the ERP is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
 pub struct Erp {
+    /// `waiting`: not tried yet. `delivering`: under way. `retrying`: tried, and to be tried again. `unresolved`: a person has to
+    /// look. The others are final.
+    #[schema(schema_with = states)]
     state: &'static str,
+    /// Our permanent name of the order inside the ERP.
     reference: String,
+    /// The ERP's own name of the order, where it told one.
+    #[schema(required)]
     erp_reference: Option<String>,
+    /// When it is tried next, while it waits.
+    #[schema(format = DateTime, required)]
     next_attempt_at: Option<String>,
+    /// Every attempt, the first first.
     attempts: Vec<AttemptView>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// One attempt to bring a message to the ERP.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Attempt)]
 struct AttemptView {
+    /// Counts from 1.
     number: i32,
+    /// When it began.
+    #[schema(format = DateTime)]
     started_at: String,
+    /// When it ended; `null` while it is under way.
+    #[schema(format = DateTime, required)]
     ended_at: Option<String>,
+    /// How it ended; `null` while it is under way. `unknown`: nobody knows whether the ERP has it; it is looked for before it is
+    /// sent again.
+    #[schema(required, schema_with = outcomes)]
     outcome: Option<String>,
+    /// A short sentence for people, in the ERP's own words where it said something.
+    #[schema(required)]
     detail: Option<String>,
+}
+
+fn states() -> ObjectBuilder {
+    one_of(STATES, "How far it is.")
+}
+
+fn outcomes() -> ObjectBuilder {
+    let names: Vec<&str> = Outcome::ALL.map(Outcome::as_str).to_vec();
+    one_of(&names, "How it ended; `null` while it is under way.")
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
 }
 
 #[derive(Debug, Queryable, Selectable)]

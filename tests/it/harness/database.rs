@@ -3,6 +3,8 @@
 //! A test asserts rows, not only answers. It reads them past the service, by SQL, as JSON values that look the same
 //! on both databases: text is text, an integer is a number, bytes are text `\x…`. Instants are not: their text differs.
 
+use std::collections::BTreeMap;
+
 use diesel::connection::SimpleConnection;
 use diesel::deserialize::{self, FromSql, QueryableByName};
 use diesel::row::{Field, NamedRow, Row};
@@ -100,6 +102,22 @@ impl Database {
                 .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect()),
         };
         rows.unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    /// Every row of every table, so that a test can say that a request has changed nothing at all.
+    pub fn everything(&self) -> BTreeMap<String, Vec<String>> {
+        let tables = match self.dialect() {
+            Dialect::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+            Dialect::Postgres => "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
+        };
+        let names = self.rows(tables).into_iter().map(|row| row["name"].as_str().expect("a name is text").to_owned());
+        let contents = |table: &String| {
+            let mut rows: Vec<String> =
+                self.rows(&format!("SELECT * FROM {table}")).iter().map(Value::to_string).collect();
+            rows.sort_unstable();
+            rows
+        };
+        names.map(|table| (table.clone(), contents(&table))).collect()
     }
 
     /// Runs statements past the service, to set a scene or to break something.

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::wait::until;
@@ -65,10 +66,12 @@ impl Request {
 pub struct FakeErp {
     address: SocketAddr,
     state: Arc<State>,
+    listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct State {
+    closed: AtomicBool,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -110,17 +113,16 @@ impl FakeErp {
         let address = listener.local_addr().expect("it is bound");
         let state = Arc::new(State::default());
         let served = Arc::clone(&state);
-        // The thread ends with the test run; the connection that `drop` makes ends its wait before.
-        thread::spawn(move || {
+        let listening = thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&served);
-                if Arc::strong_count(&state) == 2 {
+                if served.closed.load(Ordering::SeqCst) {
                     return;
                 }
+                let state = Arc::clone(&served);
                 thread::spawn(move || serve(&state, stream));
             }
         });
-        Self { address, state }
+        Self { address, state, listening: Some(listening) }
     }
 
     /// Where it takes webhooks.
@@ -187,9 +189,12 @@ impl FakeErp {
 
 impl Drop for FakeErp {
     fn drop(&mut self) {
+        self.state.closed.store(true, Ordering::SeqCst);
         self.release();
-        // Wakes the thread that listens, which then sees that it is alone.
+        // Wakes the thread that listens; when it has ended, the port is closed.
         let _ = TcpStream::connect(self.address);
+        let ended = self.listening.take().map(JoinHandle::join);
+        assert!(matches!(ended, Some(Ok(()))) || thread::panicking(), "the thread that listens does not panic");
     }
 }
 

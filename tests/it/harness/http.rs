@@ -67,9 +67,14 @@ impl Caller {
         }
     }
 
+    /// A command with an idempotency key and a JSON body, for a test to add headers to.
+    pub fn command(&self, method: Method, path: &str, idempotency_key: &str, body: &Value) -> RequestBuilder {
+        self.request(method, path).header("Idempotency-Key", idempotency_key).json(body)
+    }
+
     /// Sends a command: `POST` with an idempotency key and a JSON body.
     pub async fn post(&self, path: &str, idempotency_key: &str, body: &Value) -> Answer {
-        send(self.request(Method::POST, path).header("Idempotency-Key", idempotency_key).json(body)).await
+        send(self.command(Method::POST, path, idempotency_key, body)).await
     }
 
     /// Sends a command whose body is these bytes, said to be JSON.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use order_service::config::Config;
 
-/// No fixed port, no demo tenant among the rows, and nothing that moves by itself.
-pub const QUIET: [(&str, &str); 3] = [("ORDERS_METRICS_BIND", ""), ("ORDERS_DEMO", "off"), ("ORDERS_RELAY", "off")];
+/// No fixed port, no demo tenant among the rows, and nothing that moves by itself: no cleaner, no relay.
+pub const QUIET: [(&str, &str); 4] =
+    [("ORDERS_METRICS_BIND", ""), ("ORDERS_DEMO", "off"), ("ORDERS_CLEANER_INTERVAL", "off"), ("ORDERS_RELAY", "off")];
 
 /// The configuration of a service on this database, on a port that the system gives; `settings` come on top.
 pub fn config(database_url: &str, settings: &[(&str, &str)]) -> Config {

@@ -62,6 +62,24 @@ macro_rules! on_both_databases {
 }
 pub(crate) use on_both_databases;
 
+/// Makes a test of each body that only PostgreSQL can prove, because it takes a rival that holds one row: `<name>::postgres`.
+macro_rules! on_postgres {
+    ($($(#[$attribute:meta])* async fn $name:ident($world:ident: $kind:ty) $body:block)+) => {$(
+        $(#[$attribute])*
+        mod $name {
+            use super::*;
+
+            async fn body($world: $kind) $body
+
+            #[test]
+            fn postgres() {
+                $crate::harness::world::prove($crate::harness::database::Dialect::Postgres, body);
+            }
+        }
+    )+};
+}
+pub(crate) use on_postgres;
+
 /// What a test body is given.
 pub struct World {
     stage: Rc<Stage>,
