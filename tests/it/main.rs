@@ -10,6 +10,7 @@ mod harness;
 mod held_keys;
 mod json_input;
 mod logs;
+mod model;
 mod operations;
 mod order_body;
 mod order_of_checks;

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -13,6 +14,7 @@ use utoipa::openapi::{ContentBuilder, Required, Response, ResponseBuilder, Schem
 use super::headers::{AnswerHeader, RequestHeader};
 use super::problems::{self, Recording};
 use super::schemas::{Schemas, links, one_of, text};
+use crate::api::READS;
 use crate::api::read::{Access, Read};
 use crate::command::{Command, CommandVisitor, Method, Spec, Success};
 use crate::problem::{Code, Kept};
@@ -157,7 +159,24 @@ fn success_response(schemas: &mut Schemas, spec: &Spec, success: &Success) -> Re
         AnswerHeader::PreferenceApplied,
         AnswerHeader::TraceId,
     ];
-    with_headers(response, made.into_iter().chain(headers)).build()
+    let response = with_headers(response, made.into_iter().chain(headers));
+    let members = [success.id_member, "operationId"];
+    members
+        .iter()
+        .flat_map(|member| links_by(member))
+        .fold(response, |response, (name, link)| response.link(name, link))
+        .build()
+}
+
+/// Links to the reads that a member of the answer is the path parameter of.
+fn links_by(member: &str) -> impl Iterator<Item = (&'static str, Link)> {
+    READS.iter().filter(move |read| path_parameters(read.path).eq([member])).map(move |read| {
+        let link = LinkBuilder::new()
+            .operation_id(read.name)
+            .parameter(member, format!("$response.body#/{member}"))
+            .description(read.summary);
+        (read.name, link.build())
+    })
 }
 
 fn done(success: &Success) -> Schema {

@@ -1,0 +1,107 @@
+//! The whole contract against a small model: random sequences of commands, retries, conflicts and everything that can
+//! happen in between. Each answer, and all rows at the end of each sequence, are those of the model.
+//!
+//! `PROPTEST_CASES` makes it long. A failure shrinks to the few steps that make it and shows what was sent and answered.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use order_service::db::Db;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use tokio::runtime::Runtime;
+
+use crate::harness::settings::config;
+use crate::harness::world::{World, on_both_databases};
+
+mod ask;
+mod body;
+mod contract;
+mod found;
+mod play;
+mod read;
+mod rows;
+mod rules;
+mod scene;
+mod spelling;
+mod step;
+mod wish;
+
+use play::{Ground, play};
+use step::{Step, any_steps};
+
+/// Sequences of one run, on each database: a few seconds in a debug build.
+const SEQUENCES: u32 = 60;
+/// Steps of a sequence, at most.
+const STEPS: usize = 25;
+/// Sequences that are played to make a failing one shorter.
+const SHRINKING: u32 = 400;
+
+on_both_databases! {
+    async fn any_sequence_of_steps_is_answered_as_the_model_says(world: World) {
+        let ends = on_ground(&world, |runtime, ground| search(&runtime, ground));
+        assert_variety(&ends);
+    }
+}
+
+/// Searches for a sequence that parts the service from the model, and tells how often each command came to each end.
+fn search(runtime: &Runtime, ground: Ground<'_>) -> BTreeMap<String, u32> {
+    let ground = RefCell::new(ground);
+    let number = Cell::new(0);
+    let mut runner = TestRunner::new(Config {
+        cases: sequences(),
+        max_shrink_iters: SHRINKING,
+        // A failure is kept as a test with its steps: a seed means something else after the next change of a step.
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let searched = runner.run(&any_steps(STEPS), |steps| {
+        number.set(number.get() + 1);
+        let played = runtime.block_on(play(&mut ground.borrow_mut(), number.get(), &steps));
+        played.map_err(TestCaseError::fail)
+    });
+    match searched {
+        Ok(()) => ground.into_inner().ends,
+        Err(TestError::Fail(difference, steps)) => {
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step:?},\n")).collect();
+            panic!("{difference}\n\nthe steps:\n{}", steps.concat())
+        }
+        Err(TestError::Abort(reason)) => panic!("the search was given up: {reason}"),
+    }
+}
+
+/// Plays one sequence.
+#[track_caller]
+fn prove(world: &World, steps: &[Step]) {
+    let played = on_ground(world, |runtime, mut ground| runtime.block_on(play(&mut ground, 1, steps)));
+    played.unwrap_or_else(|difference| panic!("{difference}"));
+}
+
+/// Does something on a thread of its own, with a runtime of its own: the search of proptest is not asynchronous, and the
+/// test that waits for it is.
+fn on_ground<T: Send>(world: &World, work: impl FnOnce(Runtime, Ground<'_>) -> T + Send) -> T {
+    let (database, caller) = (world.database(), world.stranger());
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        let mut db = Db::open(&config(database.url(), &[]).database).expect("the database takes connections");
+        work(runtime, Ground { database, db: &mut db, caller, ends: BTreeMap::new() })
+    };
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// How many sequences to play.
+#[expect(clippy::disallowed_methods, reason = "how long the test is to search is for its runner to say")]
+fn sequences() -> u32 {
+    match std::env::var("PROPTEST_CASES") {
+        Ok(cases) => cases.parse().expect("PROPTEST_CASES is a number"),
+        Err(_) => SEQUENCES,
+    }
+}
+
+/// A search that never came to what matters would pass for the wrong reason.
+fn assert_variety(ends: &BTreeMap<String, u32>) {
+    println!("{ends:#?}");
+    for end in ["done", "replayed", "InvalidRequest", "IdempotencyKeyConflict", "IdempotencyKeyExpired"] {
+        assert!(ends.keys().any(|name| name.ends_with(&format!(" {end}"))), "no command came to {end}: {ends:?}");
+    }
+}

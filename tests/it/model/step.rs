@@ -1,0 +1,251 @@
+//! The steps of a sequence. Whatever a step is about is named by a small number, so that any part of a sequence is a
+//! sequence too, and a failure shrinks to the few steps that make it.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::body::{OrderBody, SKUS, any_order};
+use super::contract::{Age, TENANT_OF};
+use super::spelling::{Spelling, any_spelling};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A command is sent.
+    Try(Try),
+    /// Two commands are sent at the same time.
+    Rivals(Try, Try),
+    /// A request that is refused before the claim.
+    Broken { client: usize, broken: Broken },
+    /// An API key gets other rights, or its own back.
+    Rights { client: usize, slot: usize, rights: Rights },
+    /// Time passes for the n-th claim.
+    Age { nth: usize, age: Age },
+    /// The cleaner comes by.
+    Clean { batch: u32 },
+    /// Time passes for the n-th reservation of a tenant that may expire.
+    Expire { tenant: usize, nth: usize },
+    /// The ERP answers about the n-th order of a tenant.
+    Erp { tenant: usize, nth: usize, status: &'static str },
+    /// Something is read.
+    Read { client: usize, slot: usize, read: Read },
+}
+
+/// A command that is sent, or sent again.
+#[derive(Clone, Debug)]
+pub enum Try {
+    /// By one of the two API keys of a client, under one of few idempotency keys.
+    New { client: usize, slot: usize, key: usize, wish: Wish, spelling: Spelling },
+    /// The n-th try again, under the same key, in any spelling; by another client where one is named.
+    Again { nth: usize, client: Option<usize>, slot: usize, spelling: Spelling },
+    /// Another body under the key and to the path of the n-th try.
+    Otherwise { nth: usize, slot: usize, number: usize, spelling: Spelling },
+}
+
+/// What a client wants.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    Create(OrderBody),
+    Put { order: OrderName, precondition: Precondition, content: Content },
+    Cancel { order: OrderName, reason: bool },
+    Pay { order: OrderName, amount: &'static str, currency: &'static str, reference: Option<usize> },
+    Stock { sku: usize, on_hand: &'static str },
+    Reserve { lines: Vec<(usize, &'static str)>, order: Option<OrderName>, expires: Option<Expires> },
+    Release { reservation: usize },
+}
+
+/// An order by a name that means something in any sequence.
+#[derive(Clone, Copy, Debug)]
+pub enum OrderName {
+    /// The n-th of the tenant, or one that does not exist.
+    Nth(usize),
+    /// One that a client may choose.
+    Chosen(usize),
+    /// One that no client may choose.
+    NotToChoose,
+    /// The n-th of the other tenant.
+    Foreign(usize),
+}
+
+/// What `PUT` sends.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// This.
+    Of(OrderBody),
+    /// What stands already, where something does.
+    AsItStands,
+    /// The same, with a note: another order of the same identity.
+    Noted(usize),
+}
+
+/// The preconditions of `PUT`.
+#[derive(Clone, Copy, Debug)]
+pub enum Precondition {
+    Absent,
+    Present,
+    Current,
+    Stale,
+    None,
+}
+
+/// When a reservation is to expire.
+#[derive(Clone, Copy, Debug)]
+pub enum Expires {
+    Past,
+    Future,
+}
+
+/// Requests that are refused before the claim. None of them may leave a trace.
+#[derive(Clone, Copy, Debug)]
+pub enum Broken {
+    NoKey,
+    BlankKey,
+    TwoKeys,
+    NotJson,
+    TwiceTheMember,
+    PlainText,
+    NoApiKey,
+}
+
+/// What an API key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    All,
+    Revoked,
+    ReadOnly,
+    WriteOnly,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Read {
+    Order(OrderName),
+    Orders,
+    Stock(usize),
+    Reservation(usize),
+    Payment(usize),
+    /// The operation of the n-th claim, found by its key.
+    OperationByKey(usize),
+    /// The operation of the n-th claim, by its id.
+    Operation(usize),
+}
+
+/// A sequence of at most this many steps.
+pub fn any_steps(most: usize) -> BoxedStrategy<Vec<Step>> {
+    prop::collection::vec(any_step(), 1..=most).boxed()
+}
+
+fn any_step() -> BoxedStrategy<Step> {
+    let tenants = 0..=TENANT_OF[TENANT_OF.len() - 1];
+    let broken = select(vec![
+        Broken::NoKey,
+        Broken::BlankKey,
+        Broken::TwoKeys,
+        Broken::NotJson,
+        Broken::TwiceTheMember,
+        Broken::PlainText,
+        Broken::NoApiKey,
+    ]);
+    let rights =
+        prop_oneof![3 => Just(Rights::All), 1 => select(vec![Rights::Revoked, Rights::ReadOnly, Rights::WriteOnly])];
+    let says = select(vec!["confirmed", "rejected"]);
+    prop_oneof![
+        24 => any_try().prop_map(Step::Try),
+        3 => (any_try(), any_try()).prop_map(|(one, other)| Step::Rivals(one, other)),
+        1 => any_try().prop_map(|one| Step::Rivals(one.clone(), one)),
+        1 => (any_client(), broken).prop_map(|(client, broken)| Step::Broken { client, broken }),
+        2 => (any_client(), 0..2_usize, rights).prop_map(|(client, slot, rights)| Step::Rights { client, slot, rights }),
+        3 => (0..8_usize, select(vec![Age::Spent, Age::Forgotten])).prop_map(|(nth, age)| Step::Age { nth, age }),
+        2 => select(vec![1, 100]).prop_map(|batch| Step::Clean { batch }),
+        1 => (tenants.clone(), 0..3_usize).prop_map(|(tenant, nth)| Step::Expire { tenant, nth }),
+        1 => (tenants, 0..4_usize, says).prop_map(|(tenant, nth, status)| Step::Erp { tenant, nth, status }),
+        4 => (any_client(), 0..2_usize, any_read()).prop_map(|(client, slot, read)| Step::Read { client, slot, read }),
+    ]
+    .boxed()
+}
+
+/// The first client is at work most, so that things meet.
+fn any_client() -> BoxedStrategy<usize> {
+    prop_oneof![4 => Just(0_usize), 1 => Just(1), 1 => Just(2)].boxed()
+}
+
+fn any_try() -> BoxedStrategy<Try> {
+    let new = (any_client(), 0..2_usize, 0..4_usize, any_wish(), any_spelling())
+        .prop_map(|(client, slot, key, wish, spelling)| Try::New { client, slot, key, wish, spelling });
+    let again = (0..25_usize, prop::option::weighted(0.2, any_client()), 0..2_usize, any_spelling())
+        .prop_map(|(nth, client, slot, spelling)| Try::Again { nth, client, slot, spelling });
+    let otherwise = (0..25_usize, 0..2_usize, 0..2_usize, any_spelling())
+        .prop_map(|(nth, slot, number, spelling)| Try::Otherwise { nth, slot, number, spelling });
+    prop_oneof![7 => new, 3 => again, 1 => otherwise].boxed()
+}
+
+fn any_order_name() -> BoxedStrategy<OrderName> {
+    prop_oneof![
+        9 => (0..4_usize).prop_map(OrderName::Nth),
+        2 => (0..2_usize).prop_map(OrderName::Chosen),
+        1 => (0..2_usize).prop_map(OrderName::Foreign),
+    ]
+    .boxed()
+}
+
+fn any_wish() -> BoxedStrategy<Wish> {
+    let chosen = prop_oneof![
+        5 => (0..2_usize).prop_map(OrderName::Chosen),
+        1 => Just(OrderName::NotToChoose),
+        6 => (0..4_usize).prop_map(OrderName::Nth),
+        1 => (0..2_usize).prop_map(OrderName::Foreign),
+    ];
+    let precondition = prop_oneof![
+        8 => Just(Precondition::Absent),
+        3 => Just(Precondition::Present),
+        6 => Just(Precondition::Current),
+        2 => Just(Precondition::Stale),
+        1 => Just(Precondition::None),
+    ];
+    let content = prop_oneof![
+        3 => any_order().prop_map(Content::Of),
+        1 => Just(Content::AsItStands),
+        3 => (0..3_usize).prop_map(Content::Noted),
+    ];
+    let put = (chosen, precondition, content).prop_map(|(order, precondition, content)| Wish::Put {
+        order,
+        precondition,
+        content,
+    });
+    let amount = prop_oneof![6 => select(vec!["1", "2.5", "10"]), 1 => select(vec!["0", "1.005"])];
+    let pay = (any_order_name(), amount, prop_oneof![5 => Just("EUR"), 1 => Just("USD")], prop::option::of(0..2_usize))
+        .prop_map(|(order, amount, currency, reference)| Wish::Pay { order, amount, currency, reference });
+    let on_hand = prop_oneof![8 => select(vec!["0", "1", "2.5", "5"]), 1 => Just("-1")];
+    let stock = (0..SKUS.len(), on_hand).prop_map(|(sku, on_hand)| Wish::Stock { sku, on_hand });
+    let line = (0..SKUS.len(), prop_oneof![8 => select(vec!["1", "0.5", "2"]), 1 => Just("0")]);
+    let expires = prop_oneof![4 => Just(Expires::Future), 1 => Just(Expires::Past)];
+    let reserve = (
+        prop::collection::vec(line, 1..=2),
+        prop::option::weighted(0.5, any_order_name()),
+        prop::option::weighted(0.4, expires),
+    )
+        .prop_map(|(lines, order, expires)| Wish::Reserve { lines, order, expires });
+    prop_oneof![
+        6 => any_order().prop_map(Wish::Create),
+        4 => put,
+        3 => (any_order_name(), any::<bool>()).prop_map(|(order, reason)| Wish::Cancel { order, reason }),
+        4 => pay,
+        4 => stock,
+        5 => reserve,
+        2 => (0..4_usize).prop_map(|reservation| Wish::Release { reservation }),
+    ]
+    .boxed()
+}
+
+fn any_read() -> BoxedStrategy<Read> {
+    prop_oneof![
+        3 => any_order_name().prop_map(Read::Order),
+        1 => Just(Read::Orders),
+        2 => (0..SKUS.len()).prop_map(Read::Stock),
+        2 => (0..4_usize).prop_map(Read::Reservation),
+        1 => (0..3_usize).prop_map(Read::Payment),
+        2 => (0..8_usize).prop_map(Read::OperationByKey),
+        1 => (0..8_usize).prop_map(Read::Operation),
+    ]
+    .boxed()
+}
