@@ -161,6 +161,33 @@ on_postgres! {
         assert_eq!(Tally::of(world.database()), Tally::orders(2));
     }
 
+    async fn a_shop_order_that_a_rival_makes_is_waited_for_whatever_the_patience(world: World) {
+        let shop = world.shop();
+        let of = |external: &str| with(&json!({"externalOrderId": external}));
+        shop.post("/v1/orders", "model", &of("model")).await.expect(201);
+        for (external, commits) in [("N1", true), ("N2", false)] {
+            let rival = Rival::begin(
+                world.database(),
+                &format!(
+                    "INSERT INTO orders SELECT (jsonb_populate_record(model, \
+                     '{{\"order_id\": \"rival-{external}\", \"external_order_id\": \"{external}\"}}')).* \
+                     FROM orders AS model WHERE external_order_id = 'model'"
+                ),
+            );
+            let request = shop.command(Method::POST, "/v1/orders", external, &of(external)).header("Prefer", "wait=0");
+            let waiter = rt::spawn(send(request));
+            until_waiting(world.database(), 1).await;
+            if commits {
+                rival.commit();
+                let refused = waiter.await.expect("the request ends").expect(409);
+                assert_eq!((refused.error().as_str(), &refused.json()["orderId"]), ("DuplicateOrder", &json!("rival-N1")));
+            } else {
+                rival.roll_back();
+                waiter.await.expect("the request ends").expect(201);
+            }
+        }
+    }
+
     async fn a_held_key_holds_up_no_other_key(world: World) {
         let shop = world.shop();
         let rival = Rival::claims(world.database(), CREATE, "held");
