@@ -54,7 +54,7 @@ async fn send(db: &mut Db, body: &str) -> Result<Answer, Fault> {
         member_digests: String::new(),
         trace_id: "0".repeat(32),
         deadline,
-        retention: Retention { replay_window: Duration::from_secs(3600), key_memory: Duration::from_secs(7200) },
+        retention: Retention { replay_window: Duration::from_hours(1), key_memory: Duration::from_hours(2) },
         intent: intent.clone(),
     };
     run(db, &call, CreateOrder::parse(&intent))
