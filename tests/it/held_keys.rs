@@ -147,6 +147,25 @@ on_postgres! {
         assert_eq!(Tally::of(world.database()), Tally::orders(1));
     }
 
+    async fn the_language_of_the_database_changes_nothing(world: World) {
+        let name = world.database().url().rsplit('/').next().expect("a URL has a path");
+        // A system that has no such locale speaks English on.
+        world.database().execute(&format!(
+            "DO $$ BEGIN ALTER DATABASE {name} SET lc_messages = 'C.UTF-8'; EXCEPTION WHEN OTHERS THEN NULL; END $$"
+        ));
+        world.restart(&[]).await;
+        let shop = world.shop();
+        let rival = Rival::claims(world.database(), CREATE, "held");
+        is_in_progress(&post_held(&shop, Some(0)).await);
+        is_in_progress(&post_held(&shop, Some(1)).await);
+        rival.roll_back();
+        let rival = Rival::begin(world.database(), "LOCK TABLE claims IN ACCESS EXCLUSIVE MODE");
+        is_unavailable(&post_held(&shop, Some(0)).await);
+        rival.roll_back();
+        post_held(&shop, Some(0)).await.expect(201);
+        assert_eq!(Tally::of(world.database()), Tally::orders(1));
+    }
+
     async fn a_full_pool_is_no_key_at_work(world: World) {
         world.restart(&[("ORDERS_POOL_SIZE", "1"), ("ORDERS_POOL_TIMEOUT", "200ms"), ("ORDERS_WAIT_LIMIT", "20s")]).await;
         let shop = world.shop();
