@@ -31,6 +31,9 @@ pub mod resolve_operation;
 pub mod retry_operation;
 pub mod settlement;
 
+#[cfg(test)]
+mod tests;
+
 use claim::Claim;
 use fingerprint::{Fingerprint, Intent};
 use key::IdempotencyKey;
@@ -56,9 +59,10 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
 /// # Errors
 /// A [`Fault`]: nothing happened and the key is free, except after [`Fault::CommitUnknown`].
 pub fn run<C: Command>(db: &mut Db, call: &Call, command: Result<C, Problem>) -> Result<Answer, Fault> {
-    db.transaction(call.patience(), |db| match claim::take(db, call)? {
+    let lock_wait = call.patience();
+    db.transaction(lock_wait, |db| match claim::take(db, call)? {
         Claim::Mine { now } => {
-            let mut tx = Tx { db, call, now };
+            let mut tx = Tx { db, call, now, lock_wait };
             let outcome = command.map_err(Stop::from).and_then(|command| command.execute(&mut tx));
             claim::record(&mut tx, outcome)
         }
@@ -231,4 +235,7 @@ pub struct Tx<'a> {
     pub call: &'a Call,
     /// The database's clock at the claim: the one time of everything that the command writes.
     pub now: db::Instant,
+    /// How long a statement waits for a lock, unless [`Db::wait_for_locks`] says otherwise: the patience for the key, which
+    /// may be nothing.
+    pub lock_wait: Duration,
 }

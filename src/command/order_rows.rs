@@ -20,6 +20,9 @@ pub const FIRST_VERSION: i64 = 1;
 /// choose: a rival holds an order for milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// A wait for a lock that is shorter than this may end before a rival that only takes its time.
+const LOCK_WAIT_AT_LEAST: Duration = Duration::from_secs(1);
+
 /// The path of an order.
 #[must_use]
 pub fn order_path(order_id: &str) -> String {
@@ -51,6 +54,11 @@ struct NewOrder<'a> {
 /// # Errors
 /// A [`Fault`] of the inserts.
 pub fn insert(tx: &mut Tx<'_>, order_id: &str, order: &Order) -> Result<bool, Fault> {
+    // A rival may be making the same order under another key. The usual patience is long enough for it, and costs no
+    // statement.
+    if tx.lock_wait < LOCK_WAIT_AT_LEAST {
+        tx.db.wait_for_locks(LOCK_WAIT)?;
+    }
     let row = NewOrder {
         tenant_id: &tx.call.tenant_id,
         order_id,

@@ -147,6 +147,25 @@ on_postgres! {
         assert_eq!(Tally::of(world.database()), Tally::orders(1));
     }
 
+    async fn the_language_of_the_database_changes_nothing(world: World) {
+        let name = world.database().url().rsplit('/').next().expect("a URL has a path");
+        // A system that has no such locale speaks English on.
+        world.database().execute(&format!(
+            "DO $$ BEGIN ALTER DATABASE {name} SET lc_messages = 'C.UTF-8'; EXCEPTION WHEN OTHERS THEN NULL; END $$"
+        ));
+        world.restart(&[]).await;
+        let shop = world.shop();
+        let rival = Rival::claims(world.database(), CREATE, "held");
+        is_in_progress(&post_held(&shop, Some(0)).await);
+        is_in_progress(&post_held(&shop, Some(1)).await);
+        rival.roll_back();
+        let rival = Rival::begin(world.database(), "LOCK TABLE claims IN ACCESS EXCLUSIVE MODE");
+        is_unavailable(&post_held(&shop, Some(0)).await);
+        rival.roll_back();
+        post_held(&shop, Some(0)).await.expect(201);
+        assert_eq!(Tally::of(world.database()), Tally::orders(1));
+    }
+
     async fn a_full_pool_is_no_key_at_work(world: World) {
         world.restart(&[("ORDERS_POOL_SIZE", "1"), ("ORDERS_POOL_TIMEOUT", "200ms"), ("ORDERS_WAIT_LIMIT", "20s")]).await;
         let shop = world.shop();
@@ -159,6 +178,33 @@ on_postgres! {
         waiter.await.expect("the request ends").expect(201);
         shop.post("/v1/orders", "free", &smallest()).await.expect(201);
         assert_eq!(Tally::of(world.database()), Tally::orders(2));
+    }
+
+    async fn a_shop_order_that_a_rival_makes_is_waited_for_whatever_the_patience(world: World) {
+        let shop = world.shop();
+        let of = |external: &str| with(&json!({"externalOrderId": external}));
+        shop.post("/v1/orders", "model", &of("model")).await.expect(201);
+        for (external, commits) in [("N1", true), ("N2", false)] {
+            let rival = Rival::begin(
+                world.database(),
+                &format!(
+                    "INSERT INTO orders SELECT (jsonb_populate_record(model, \
+                     '{{\"order_id\": \"rival-{external}\", \"external_order_id\": \"{external}\"}}')).* \
+                     FROM orders AS model WHERE external_order_id = 'model'"
+                ),
+            );
+            let request = shop.command(Method::POST, "/v1/orders", external, &of(external)).header("Prefer", "wait=0");
+            let waiter = rt::spawn(send(request));
+            until_waiting(world.database(), 1).await;
+            if commits {
+                rival.commit();
+                let refused = waiter.await.expect("the request ends").expect(409);
+                assert_eq!((refused.error().as_str(), &refused.json()["orderId"]), ("DuplicateOrder", &json!("rival-N1")));
+            } else {
+                rival.roll_back();
+                waiter.await.expect("the request ends").expect(201);
+            }
+        }
     }
 
     async fn a_held_key_holds_up_no_other_key(world: World) {

@@ -124,6 +124,8 @@ fn start_keeper(programs: &Path, home: &Path, port: u16, user: Option<(u32, u32)
         .env("PATH", search_path())
         .env("HOME", home)
         .env("LC_ALL", "C")
+        // A database that is set to another locale than C speaks German, where the translations are installed.
+        .env("LANGUAGE", "de")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .process_group(0);
