@@ -183,7 +183,7 @@ impl Tenant {
         if old.paid > Decimal::ZERO && old.body["currency"] != ask.body["currency"] {
             return refused(409, "CurrencyMismatch", Some(id));
         }
-        let withdrawn = self.withdraw(id);
+        let withdrawn = self.withdraw_hand_over(id);
         if !withdrawn && old.status != "rejected" {
             return refused(409, "OrderNotReplaceable", Some(id));
         }
@@ -192,7 +192,7 @@ impl Tenant {
         order.operation.clone_from(&names.operation);
         order.status = "accepted";
         order.version += 1;
-        self.tell(if withdrawn { "order.created" } else { "order.replaced" }, id, old.version + 1, names);
+        self.tell(if withdrawn { "order.created" } else { "order.replaced" }, id, 1, names);
         order_done(200, "accepted", id)
     }
 
@@ -204,7 +204,7 @@ impl Tenant {
             "cancelled" | "cancelling" => return refused(409, "OrderAlreadyCancelled", Some(id)),
             _ => return refused(409, "OrderNotCancellable", Some(id)),
         }
-        let state = if self.withdraw(id) { "cancelled" } else { "cancelling" };
+        let state = if self.withdraw_all(id) { "cancelled" } else { "cancelling" };
         if state == "cancelling" {
             self.tell("order.cancelled", id, old.version + 1, names);
         }
@@ -219,11 +219,18 @@ impl Tenant {
         order_done(200, state, id)
     }
 
-    /// Withdraws the order's waiting messages, provided that the ERP was not asked for the order yet.
-    fn withdraw(&mut self, order: &str) -> bool {
+    /// Withdraws the order's hand-over, provided that the ERP was not asked for the order yet.
+    fn withdraw_hand_over(&mut self, order: &str) -> bool {
         let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
-        let not_asked = self.messages.iter_mut().filter(waits).any(|message| HAND_OVERS.contains(&message.kind));
+        let hand_over = self.messages.iter_mut().filter(waits).find(|message| HAND_OVERS.contains(&message.kind));
+        hand_over.map(|message| message.state = "withdrawn").is_some()
+    }
+
+    /// Withdraws the order's hand-over, and all else that waits to be told of it.
+    fn withdraw_all(&mut self, order: &str) -> bool {
+        let not_asked = self.withdraw_hand_over(order);
         if not_asked {
+            let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
             self.messages.iter_mut().filter(waits).for_each(|message| message.state = "withdrawn");
         }
         not_asked
