@@ -77,7 +77,7 @@ impl App {
             state.config.metrics_bind.map(|bind| serve_metrics(bind, metrics.clone())).transpose()?.unzip();
         // The last step: a key that is made and then not shown, because the start failed, would be lost.
         let demo_key = if state.config.demo { make_demo(&state.config)? } else { None };
-        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, metrics, relay })
+        Ok(App { server, metrics_server, address, metrics_address, demo_key, state, relay, metrics })
     }
 
     /// The address of the API, with the port that was really taken.

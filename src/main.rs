@@ -104,7 +104,7 @@ struct ErpSet {
     /// Where the ERP is.
     #[arg(long, required_if_eq("kind", "webhook"))]
     url: Option<String>,
-    /// The name of the variable that holds the secret; it begins with ORDERS_SECRET_.
+    /// The name of the variable that holds the secret; it begins with `ORDERS_SECRET_`.
     #[arg(long, required_if_eq("kind", "webhook"))]
     secret_env: Option<String>,
     /// webhook: what follows when nobody knows whether a message arrived. lookup: GET <url>/<reference> is asked. resend: the

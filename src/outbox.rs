@@ -114,22 +114,6 @@ pub fn withdraw_rest(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec
     rows.into_iter().map(|(operation_id, kind)| Ok((operation_id, Kind::stored(&kind)?))).collect()
 }
 
-/// Whether a message of `kind` is still to be told of the order.
-///
-/// # Errors
-/// A [`Fault`] of the query.
-pub fn is_open(db: &mut Db, tenant_id: &str, order_id: &str, kind: Kind) -> Result<bool, Fault> {
-    let open = State::OPEN.map(State::as_str);
-    let found: i64 = on_db!(db, conn => outbox::table
-        .filter(outbox::tenant_id.eq(tenant_id))
-        .filter(outbox::order_id.eq(order_id))
-        .filter(outbox::kind.eq(kind.as_str()))
-        .filter(outbox::state.eq_any(open))
-        .count()
-        .get_result(conn))?;
-    Ok(found > 0)
-}
-
 /// Moves the messages of an order from one state to another, and returns their operations: those that wait are held back
 /// when the ERP refuses the order, and wait again when another hand-over follows. The order's row must be locked.
 ///

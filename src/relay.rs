@@ -114,9 +114,8 @@ impl Relay {
             let terms = self.terms;
             // By this machine's clock the lease is a little shorter than by the database's.
             let deadline = Instant::now() + terms.length;
-            let leased = self.pool.run(move |db| match lease::is_anything_due(db, &tenant_id)? {
-                true => lease::lease(db, &tenant_id, terms),
-                false => Ok(None),
+            let leased = self.pool.run(move |db| {
+                if lease::is_anything_due(db, &tenant_id)? { lease::lease(db, &tenant_id, terms) } else { Ok(None) }
             });
             let Some((connection, leased)) = leased.await? else { continue };
             let gateway = self.gateways.open(&connection).map(Arc::from);

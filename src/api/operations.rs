@@ -26,7 +26,7 @@ use crate::problem::{Code, Links, Problem};
 pub mod contract;
 pub mod delivery;
 
-use delivery::Erp;
+use delivery::Delivery;
 
 /// The scope that shows the operations of every client of the tenant; each client sees its own without it.
 pub const SCOPE: &str = "operations:read";
@@ -90,7 +90,7 @@ struct Row {
 #[derive(Debug)]
 struct Shown {
     row: Row,
-    erp: Option<Erp>,
+    erp: Option<Delivery>,
 }
 
 impl Deref for Shown {
@@ -158,7 +158,7 @@ struct View<'a> {
     expires_at: Option<String>,
     /// How far the message to the ERP is; `null` where there is none.
     #[schema(required)]
-    erp: Option<&'a Erp>,
+    erp: Option<&'a Delivery>,
     /// The code of the refusal, when the operation failed.
     #[schema(required)]
     error: Option<&'a str>,

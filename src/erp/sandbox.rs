@@ -86,7 +86,6 @@ impl TenantSandbox {
 
     async fn take(&self, delivery: &Delivery) -> Result<Taken, Failure> {
         match Fault::asked_for(delivery) {
-            None => Ok(self.store(delivery)),
             Some(Fault::LostAnswer) => match self.store(delivery) {
                 known @ Taken { before: true, .. } => Ok(known),
                 _ => Err(Failure::Unknown("the sandbox took the order and lost its answer, as asked".to_owned())),
@@ -94,7 +93,7 @@ impl TenantSandbox {
             Some(Fault::Down) if delivery.number <= DOWN_FOR => {
                 Err(Failure::NotDelivered("the sandbox is down, as asked".to_owned()))
             }
-            Some(Fault::Down) => Ok(self.store(delivery)),
+            Some(Fault::Down) | None => Ok(self.store(delivery)),
             Some(Fault::Refuse) => Err(Failure::Refused("the sandbox refuses this order, as asked".to_owned())),
             Some(Fault::Slow) => {
                 tokio::time::sleep(SLOW).await;

@@ -30,9 +30,10 @@ fn millis(duration: Duration) -> u64 {
 pub(super) fn settlement(report: &Report, leased: &Leased, retry: &Retry, random: u64, now: db::Instant) -> Settlement {
     let counts = match report.outcome {
         Outcome::NotDelivered | Outcome::Unavailable | Outcome::Unknown => true,
-        // No fault of the message's: it has its whole budget when the connection is well again.
-        Outcome::Misconfigured => false,
-        Outcome::Delivered | Outcome::AlreadyThere | Outcome::Refused | Outcome::Conflict => false,
+        // Misconfigured is no fault of the message's: it has its whole budget when the connection is well again.
+        Outcome::Delivered | Outcome::AlreadyThere | Outcome::Refused | Outcome::Conflict | Outcome::Misconfigured => {
+            false
+        }
     };
     let next = match report.outcome {
         Outcome::Delivered | Outcome::AlreadyThere => Next::Delivered,

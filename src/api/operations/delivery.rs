@@ -21,8 +21,7 @@ pub const STATES: &[&str] =
 /// How far the message to the ERP is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Delivery)]
-pub struct Erp {
+pub struct Delivery {
     /// `waiting`: not tried yet. `delivering`: under way. `retrying`: tried, and to be tried again. `unresolved`: a person has to
     /// look. The others are final.
     #[schema(schema_with = states)]
@@ -83,7 +82,10 @@ struct MessageRow {
 }
 
 /// What is to be told of these operations, by their ids. An operation without a message has nothing here.
-pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Result<HashMap<String, Erp>, Fault> {
+///
+/// # Errors
+/// A [`Fault`] of a query.
+pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Result<HashMap<String, Delivery>, Fault> {
     let messages: Vec<MessageRow> = on_db!(&mut *db, conn => outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::operation_id.eq_any(operation_ids))
@@ -111,7 +113,7 @@ pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Re
             let (reference, erp_reference) = names.get(&message.order_id).cloned().unwrap_or_default();
             let state = state_of(&message);
             let waits = matches!(state, "waiting" | "retrying");
-            let erp = Erp {
+            let erp = Delivery {
                 state,
                 reference,
                 erp_reference,
@@ -146,7 +148,7 @@ fn view(attempt: Attempt) -> AttemptView {
     }
 }
 
-impl Erp {
+impl Delivery {
     /// Whether nothing was ever tried: what a tenant without an ERP shows.
     #[must_use]
     pub fn is_untouched(&self) -> bool {

@@ -16,7 +16,7 @@ use crate::harness::relay::{
 use crate::harness::wait::until;
 use crate::harness::world::{World, on_both_databases};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 fn start(world: &World, interval: &str) -> Process {
     let own = [SECRET, ("ORDERS_ERP_TIMEOUT", "15s"), ("ORDERS_RELAY_INTERVAL", interval)];

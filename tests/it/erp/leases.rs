@@ -15,7 +15,7 @@ use crate::harness::wait::eventually;
 use crate::harness::world::{TENANT, World, on_both_databases, prove};
 
 const SOON: Duration = Duration::from_secs(30);
-const TERMS: Terms = Terms { parallel: 4, length: Duration::from_secs(60) };
+const TERMS: Terms = Terms { parallel: 4, length: Duration::from_mins(1) };
 
 on_both_databases! {
     /// Stuck claims 13, and field case 67: the stale relay's write is refused.

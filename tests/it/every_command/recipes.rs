@@ -46,8 +46,7 @@ const NEW: &[(&str, &str)] = &[("If-None-Match", "*")];
 const SHOP_ORDER: &str = r#"{"customerId":"c","currency":"EUR","externalOrderId":"r-1","items":[{"sku":"A","qty":1}]}"#;
 const ORDER: &str = r#"{"customerId":"c","customer":{"email":"c@shop.example"},"currency":"EUR","items":[{"sku":"A","qty":1,"total":"10"}],"totals":{"gross":"10"}}"#;
 /// What a command of the duty desk works on.
-const UNRESOLVED: &str =
-    "UPDATE operations SET status = 'unresolved', completed_at = NULL WHERE operation_id = '{operationId}'; \
+const UNRESOLVED: &str = "UPDATE operations SET status = 'unresolved', completed_at = NULL WHERE operation_id = '{operationId}'; \
      UPDATE outbox SET state = 'parked' WHERE operation_id = '{operationId}'";
 
 /// The recipes.
