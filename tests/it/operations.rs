@@ -50,8 +50,8 @@ on_both_databases! {
         for path in [&ours, &theirs] {
             desk.get(path).await.expect(200);
         }
-        assert_eq!(list(&shop, "").await, [ours.clone()]);
-        assert_eq!(list(&connector, "").await, [theirs.clone()]);
+        assert_eq!(list(&shop, "").await, std::slice::from_ref(&ours));
+        assert_eq!(list(&connector, "").await, std::slice::from_ref(&theirs));
         assert_eq!(list(&desk, "").await, [theirs, ours]);
         assert_eq!(list(&other, "").await, Vec::<String>::new());
     }
