@@ -57,21 +57,6 @@ pub struct State {
     pub contract: String,
 }
 
-/// Every read of the service. A new read is its file and its line here; the contract document is made of this list too.
-pub static READS: &[&Read] = &[
-    &orders::contract::LIST,
-    &orders::contract::GET,
-    &payments::GET,
-    &stock::GET,
-    &reservations::GET,
-    &operations::contract::LIST,
-    &operations::contract::GET,
-    &policy::GET,
-    &health::ALIVE,
-    &health::READY,
-    &document::GET,
-];
-
 impl State {
     /// Opens the database as `config` says. It has to have the tables of the newest migration before a request comes.
     ///
@@ -89,6 +74,21 @@ impl State {
         })
     }
 }
+
+/// Every read of the service. A new read is its file and its line here; the contract document is made of this list too.
+pub static READS: &[&Read] = &[
+    &orders::contract::LIST,
+    &orders::contract::GET,
+    &payments::GET,
+    &stock::GET,
+    &reservations::GET,
+    &operations::contract::LIST,
+    &operations::contract::GET,
+    &policy::GET,
+    &health::ALIVE,
+    &health::READY,
+    &document::GET,
+];
 
 /// Adds every route of the service.
 pub fn configure(service: &mut web::ServiceConfig) {

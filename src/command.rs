@@ -27,6 +27,9 @@ pub mod put_stock;
 pub mod release_reservation;
 pub mod reply;
 
+#[cfg(test)]
+mod tests;
+
 use claim::Claim;
 use fingerprint::{Fingerprint, Intent};
 use key::IdempotencyKey;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
-use chrono::{DateTime, NaiveDateTime};
+use chrono::{DateTime, Datelike};
 
 use super::document::schemas::{text, whole_number};
 use super::read::QueryParameter;
@@ -34,6 +34,9 @@ pub const CURSOR: QueryParameter = QueryParameter {
     schema: || text("Opaque.").into(),
 };
 
+/// The most faults of a query that are told: a long bad query gets a short answer.
+const MAX_FAULTS: usize = 20;
+
 /// The query of a list, with what is wrong in it.
 #[derive(Debug)]
 pub struct Query {
@@ -63,6 +66,8 @@ impl Query {
         for (name, value) in pairs.into_inner() {
             if !names.contains(&name.as_str()) {
                 query.fault("", "UnknownParameter", &format!("The parameters are {}.", names.join(", ")));
+            } else if value.contains('\0') {
+                query.fault(&name, "NotText", "U+0000 is not allowed.");
             } else if query.values.insert(name.clone(), value).is_some() {
                 query.fault(&name, "Repeated", "Send the parameter once.");
             }
@@ -132,6 +137,9 @@ impl Query {
 
     /// Notes what is wrong with a parameter; with no name, with the query as a whole.
     pub fn fault(&mut self, name: &str, code: &'static str, message: &str) {
+        if self.faults.len() == MAX_FAULTS {
+            return;
+        }
         let pointer = if name.is_empty() { String::new() } else { format!("/{name}") };
         self.faults.push(Fault { pointer, code, message: message.to_owned() });
     }
@@ -144,11 +152,13 @@ impl Cursor {
         hex::encode(format!("{} {}", self.created_at.and_utc().timestamp_micros(), self.id))
     }
 
+    /// Only what [`Cursor::encode`] can have made: a time that a database holds, and an id without odd characters.
     fn decode(text: &str) -> Option<Cursor> {
         let text = String::from_utf8(hex::decode(text).ok()?).ok()?;
         let (micros, id) = text.split_once(' ')?;
-        let created_at: NaiveDateTime = DateTime::from_timestamp_micros(micros.parse().ok()?)?.naive_utc();
-        Some(Cursor { created_at, id: id.to_owned() })
+        let created_at = DateTime::from_timestamp_micros(micros.parse().ok()?)?.naive_utc();
+        let is_ours = (1970..=9999).contains(&created_at.year()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+        is_ours.then(|| Cursor { created_at, id: id.to_owned() })
     }
 }
 
@@ -160,4 +170,51 @@ pub fn cut<T>(entries: &mut Vec<T>, limit: i64, cursor: impl Fn(&T) -> Cursor) -
     }
     entries.truncate(limit);
     entries.last().map(|last| cursor(last).encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn faults(query: &str) -> Vec<(String, &'static str)> {
+        let request = TestRequest::with_uri(&format!("/v1/orders?{query}")).to_http_request();
+        let mut query = Query::read(&request, &[LIMIT, CURSOR]);
+        query.limit();
+        query.cursor();
+        let details = query.finish().err().map(|problem| problem.details).unwrap_or_default();
+        details.into_iter().map(|fault| (fault.pointer, fault.code)).collect()
+    }
+
+    #[test]
+    fn a_cursor_comes_back_as_it_went() {
+        let cursor = Cursor {
+            created_at: DateTime::from_timestamp_micros(1_700_000_000_123_456).unwrap().naive_utc(),
+            id: "ord_1".to_owned(),
+        };
+        assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+    }
+
+    #[test]
+    fn a_cursor_that_no_page_ever_held_is_refused() {
+        for text in
+            ["1700000000000000 a\0b", "-220000000000000000 x", "9223372036854775807 x", "x y", "1700000000000000", ""]
+        {
+            assert_eq!(Cursor::decode(&hex::encode(text)), None, "{text:?}");
+        }
+        assert_eq!(Cursor::decode("zz"), None);
+    }
+
+    #[test]
+    fn what_a_database_cannot_hold_is_a_fault_of_the_query() {
+        assert_eq!(faults("limit=%00"), [("/limit".to_owned(), "NotText")]);
+        assert_eq!(faults("limit=5&limit=6"), [("/limit".to_owned(), "Repeated")]);
+        assert_eq!(faults("limit=5"), []);
+    }
+
+    #[test]
+    fn a_long_bad_query_gets_a_short_answer() {
+        assert_eq!(faults(&"a&".repeat(20_000)).len(), MAX_FAULTS);
+    }
 }

@@ -91,7 +91,15 @@ struct Versions {
     past: &'static [Version],
 }
 
-static VERSIONS: Versions = Versions { present: Version { name: CURRENT_VERSION, digest: digest_v1 }, past: &[] };
+static VERSIONS: Versions = Versions { present: Version { name: CURRENT_VERSION, digest: digest_v1 }, past: PAST };
+
+/// No older version has ever been released.
+#[cfg(not(test))]
+const PAST: &[Version] = &[];
+
+/// The tests have one, so that rows of an older version can be met.
+#[cfg(test)]
+const PAST: &[Version] = &[tests::V0];
 
 impl Versions {
     fn fingerprint(&self, intent: &Intent) -> Fingerprint {
@@ -148,12 +156,24 @@ impl Parts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     //! A release to come, with rules of version 2 beside those of version 1.
 
     use super::*;
     use crate::json::parse;
     use crate::order::ORDER;
+
+    /// An older version, which had its own idea of what a body is.
+    pub(super) const V0: Version = Version { name: "v0", digest: digest_v0 };
+
+    fn digest_v0(intent: &Intent) -> [u8; 32] {
+        Sha256::digest(intent.body.canonical()).into()
+    }
+
+    /// The fingerprint that the older version would have stored.
+    pub fn stored_by_v0(intent: &Intent) -> String {
+        format!("v0:{}", hex::encode(digest_v0(intent)))
+    }
 
     /// Rules that differ from version 1 for every body: the body is hashed as it was sent.
     fn digest_v2(intent: &Intent) -> [u8; 32] {

@@ -17,9 +17,11 @@ impl DatabaseUrl {
         match text.split_once("://")? {
             // A database in memory would lose orders at the next stop, and every connection of the pool would have its own.
             ("sqlite", path) if path.is_empty() || path.starts_with(':') || path.contains('?') => None,
+            // SQLite reads it as a URI of its own, which may name a database in memory.
+            ("sqlite", path) if path.starts_with("file:") => None,
             ("sqlite", path) if path.ends_with('/') => None,
             ("sqlite", path) => Some(DatabaseUrl::Sqlite(PathBuf::from(path))),
-            ("postgres" | "postgresql", rest) if !rest.is_empty() => Some(DatabaseUrl::Postgres(text.to_owned())),
+            ("postgres" | "postgresql", rest) if is_unambiguous(rest) => Some(DatabaseUrl::Postgres(text.to_owned())),
             _ => None,
         }
     }
@@ -46,6 +48,22 @@ impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }
+}
+
+/// Whether libpq reads the URL as it was meant. A password with an unescaped '@', '/' or '%' would be cut into pieces, and a
+/// piece of it would then stand in an error message as the name of a host or a port.
+fn is_unambiguous(rest: &str) -> bool {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    let ports_are_numbers = hosts.split(',').all(|host| match host.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => true,
+    });
+    let escapes_are_whole = rest.split('%').skip(1).all(|behind| {
+        let digits = behind.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    !rest.is_empty() && rest.matches('@').count() <= 1 && ports_are_numbers && escapes_are_whole
 }
 
 /// The URL with `***` in the place of every password: after the user's name, and in parameters such as `password=`. What
@@ -105,12 +123,37 @@ mod tests {
             "sqlite://:memory:",
             "sqlite://x.db?mode=memory",
             "sqlite://data/",
+            "sqlite://file::memory:",
+            "sqlite://file:orders.db",
             "mysql://h/d",
             "postgres://",
             "POSTGRES://h/d",
             "postgres:/h/d",
         ] {
             assert_eq!(DatabaseUrl::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_libpq_would_cut_into_pieces_is_refused() {
+        for text in [
+            "postgres://shop:s3c@ret@db/orders",
+            "postgres://shop:s3c/ret@db/orders",
+            "postgres://shop:s3c%zzret@db/orders",
+            "postgres://shop:s3cret%@db/orders",
+            "postgres://db/orders?password=s3c%zret",
+            "postgres://db:54x2/orders",
+        ] {
+            assert_eq!(DatabaseUrl::parse(text), None, "{text}");
+        }
+        for text in [
+            "postgres://shop:s3c%40r%2Fet@db:5432/orders?sslmode=require",
+            "postgres://shop@[::1]:5432/orders",
+            "postgres://shop@[::1]/orders",
+            "postgres://a:1,b:2/orders",
+            "postgres:///orders?host=%2Frun%2Fpostgresql",
+        ] {
+            assert!(DatabaseUrl::parse(text).is_some(), "{text}");
         }
     }
 

@@ -25,7 +25,7 @@ macro_rules! settings {
 
 settings! {
     DATABASE_URL = "DATABASE_URL", "sqlite://data/orders.db",
-        "sqlite://<path of a file> or postgres://<user>:<password>@<host>:<port>/<database>",
+        "sqlite://<path of a file> or postgres://<user>:<password>@<host>:<port>/<database>, with '@', '/', '%' in a password percent-encoded",
         "Where the orders are kept.";
     POOL_SIZE = "ORDERS_POOL_SIZE", "8",
         "a whole number from 1 to 256",

@@ -1,6 +1,8 @@
 //! What a client asks for, as plain data. Two asks are the same intent exactly when they are equal.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::body::SKUS;
 
 /// The commands, by the table of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,15 +113,28 @@ impl Ask {
         Some((self.text("channel"), self.body["externalOrderId"].as_str()?))
     }
 
-    /// Another intent of the same command, which differs from this one in its body. `number` makes several of them.
+    /// Another intent of the same command: with another body, or where `number` is odd and the command has them, with
+    /// another path or another precondition.
     pub fn changed(&self, number: usize) -> Ask {
         let mut other = self.clone();
         match self.kind {
+            // A body that is not valid stays so; a name that no client may choose is only wrong where it is to be made.
+            Kind::Put if number % 2 == 1 && !self.invalid => {
+                other.if_none_match = None;
+                other.if_match = Some("\"99\"".to_owned());
+            }
+            Kind::Cancel | Kind::Release | Kind::Stock if number % 2 == 1 => other.target.push('x'),
             Kind::Create | Kind::Put => other.body["note"] = format!("changed {number}").into(),
             Kind::Cancel => other.body["reason"] = format!("changed {number}").into(),
             Kind::Pay => other.body["method"] = format!("changed {number}").into(),
-            Kind::Stock => other.body["onHand"] = format!("10{number}").into(),
-            Kind::Reserve => other.body["items"][0]["qty"] = format!("0.12{number}").into(),
+            Kind::Stock => {
+                other.body["onHand"] = format!("10{number}").into();
+                other.invalid = false;
+            }
+            Kind::Reserve => {
+                let items = other.body["items"].as_array_mut().expect("a reservation has items");
+                items.push(json!({"sku": SKUS[0], "qty": format!("0.{number}5")}));
+            }
             Kind::Release => {
                 other.body["surplus"] = number.into();
                 other.invalid = true;

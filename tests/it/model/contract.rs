@@ -54,6 +54,7 @@ pub enum Age {
 pub type Verdict = Result<(), String>;
 
 /// Says where two values part, if they do.
+#[expect(clippy::needless_pass_by_value, reason = "callers compare values that they have just made")]
 pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: T, found: T) -> Verdict {
     if expected == found { Ok(()) } else { Err(format!("{what}: expected {expected:?}, found {found:?}")) }
 }

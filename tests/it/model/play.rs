@@ -167,24 +167,29 @@ impl<'a, 'b> Play<'a, 'b> {
         self.judge_in(&mut self.model.clone(), &attempt, &answer).map(|model| self.model = model)
     }
 
-    /// Two at the same time come to what they come to one after the other, whichever is first.
+    /// Two at the same time come to what they come to one after the other, whichever is first. Where the answers fit both
+    /// orders, the rows say which it was.
     async fn rivals(&mut self, one: Attempt, other: Attempt) -> Verdict {
         let (first, second) = tokio::join!(send(self.request(&one)), send(self.request(&other)));
         self.log.push_str("both at once:\n");
         self.note(&one, &first);
         self.note(&other, &second);
-        let in_order = |[(one, first), (other, second)]: [(&Attempt, &Answer); 2]| {
-            let mut model = self.judge_in(&mut self.model.clone(), one, first)?;
-            self.judge_in(&mut model, other, second)
-        };
-        let one_first = in_order([(&one, &first), (&other, &second)]);
-        let model = match one_first {
-            Ok(model) => model,
-            Err(difference) => in_order([(&other, &second), (&one, &first)])
-                .map_err(|reverse| format!("in this order: {difference}\nin the other order: {reverse}"))?,
-        };
-        self.model = model;
-        Ok(())
+        let orders = [[(&one, &first), (&other, &second)], [(&other, &second), (&one, &first)]];
+        let mut differences = String::new();
+        for [(one, first), (other, second)] in orders {
+            let fits = self
+                .judge_in(&mut self.model.clone(), one, first)
+                .and_then(|mut model| self.judge_in(&mut model, other, second))
+                .and_then(|model| rows::compare(&model, &self.names, self.ground.database).map(|()| model));
+            match fits {
+                Ok(model) => {
+                    self.model = model;
+                    return Ok(());
+                }
+                Err(difference) => writeln!(differences, "in one order: {difference}").expect("text takes text"),
+            }
+        }
+        Err(differences)
     }
 
     /// The model after this try; the rights of the API key are looked at before anything else.

@@ -102,7 +102,7 @@ impl Play<'_, '_> {
                 Some(on_hand) => shows_stock(*on_hand, tenant.reserved(SKUS[sku]), answer),
                 None => problem(answer, 404, "SkuNotFound"),
             },
-            Read::Reservation(nth) => match tenant.reservations.get(nth) {
+            Read::Reservation(nth) => match tenant.reservation(&wish::reservation_id(&self.model, client, nth)) {
                 Some(reservation) => {
                     let body = answer.json();
                     let found = (body["status"].as_str(), body["orderId"].as_str());

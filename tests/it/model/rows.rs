@@ -109,7 +109,8 @@ pub fn compare(model: &Model, names: &Names, database: &Database) -> Verdict {
             let found: Vec<Value> = all.iter().filter(here).map(content).collect();
             let expected = (table.expected)(&Expected { model, names, number, tenant });
             let only = |these: &[Value], those: &[Value]| -> String {
-                these.iter().filter(|row| !those.contains(row)).map(|row| format!("\n    {row}")).collect()
+                let rows: Vec<String> = these.iter().filter(|row| !those.contains(row)).map(Value::to_string).collect();
+                rows.join("\n    ")
             };
             let (missing, surplus) = (only(&expected, &found), only(&found, &expected));
             if !missing.is_empty() || !surplus.is_empty() || expected.len() != found.len() {

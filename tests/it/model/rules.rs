@@ -129,6 +129,10 @@ impl Tenant {
         self.orders.iter().find(|order| order.id == id)
     }
 
+    pub fn reservation(&self, id: &str) -> Option<&Reservation> {
+        self.reservations.iter().find(|reservation| reservation.id == id)
+    }
+
     fn order_mut(&mut self, id: &str) -> &mut Order {
         self.orders.iter_mut().find(|order| order.id == id).expect("the order was looked at before")
     }

@@ -57,8 +57,10 @@ pub enum Wish {
 /// An order by a name that means something in any sequence.
 #[derive(Clone, Copy, Debug)]
 pub enum OrderName {
-    /// The n-th of the tenant, or one that does not exist.
+    /// The n-th of the tenant, counted round; one that does not exist where it has none.
     Nth(usize),
+    /// One that does not exist.
+    Nobody,
     /// One that a client may choose.
     Chosen(usize),
     /// One that no client may choose.
@@ -132,7 +134,55 @@ pub enum Read {
 
 /// A sequence of at most this many steps.
 pub fn any_steps(most: usize) -> BoxedStrategy<Vec<Step>> {
-    prop::collection::vec(any_step(), 1..=most).boxed()
+    let steps = prop::collection::vec(any_step(), 1..=most);
+    (any::<bool>(), steps)
+        .prop_map(|(stocked, steps)| if stocked { [opening(), steps].concat() } else { steps })
+        .boxed()
+}
+
+/// What makes it likely that something can be reserved and paid.
+fn opening() -> Vec<Step> {
+    let order = OrderBody {
+        currency: "EUR",
+        lines: vec![(0, "1")],
+        external: None,
+        channel: false,
+        gross: Some("10.5"),
+        extra: None,
+        fault: None,
+    };
+    let wishes = [Wish::Stock { sku: 0, on_hand: "5" }, Wish::Stock { sku: 1, on_hand: "2.5" }, Wish::Create(order)];
+    let new = |(key, wish)| Try::New { client: 0, slot: 0, key, wish, spelling: Spelling::default() };
+    (OPENING_KEYS..).zip(wishes).map(|(key, wish)| Step::Try(new((key, wish)))).collect()
+}
+
+/// Keys of the first steps, and of rivals that are to meet at an order or a SKU and not at a key.
+const OPENING_KEYS: usize = 10;
+const RIVAL_KEYS: usize = 20;
+
+/// Two commands about the same order or the same SKU, under keys that nobody else has used much.
+fn any_rivals() -> BoxedStrategy<Step> {
+    let order = OrderName::Nth(0);
+    let wish = || {
+        prop_oneof![
+            3 => (select(vec!["2.5", "10"]), prop::option::of(0..1_usize))
+                .prop_map(move |(amount, reference)| Wish::Pay { order, amount, currency: "EUR", reference }),
+            1 => any::<bool>().prop_map(move |reason| Wish::Cancel { order, reason }),
+            3 => (select(vec!["2", "3"]), prop::option::of(Just(order)))
+                .prop_map(|(qty, order)| Wish::Reserve { lines: vec![(0, qty)], order, expires: None }),
+            1 => select(vec!["1", "5"]).prop_map(|on_hand| Wish::Stock { sku: 0, on_hand }),
+            1 => (0..3_usize).prop_map(|reservation| Wish::Release { reservation }),
+            1 => (0..3_usize).prop_map(move |note| Wish::Put {
+                order,
+                precondition: Precondition::Present,
+                content: Content::Noted(note),
+            }),
+        ]
+    };
+    let new = |key, wish| Try::New { client: 0, slot: 0, key, wish, spelling: Spelling::default() };
+    (RIVAL_KEYS..RIVAL_KEYS + 20, wish(), wish())
+        .prop_map(move |(key, one, other)| Step::Rivals(new(key, one), new(key + 20, other)))
+        .boxed()
 }
 
 fn any_step() -> BoxedStrategy<Step> {
@@ -151,7 +201,8 @@ fn any_step() -> BoxedStrategy<Step> {
     let says = select(vec!["confirmed", "rejected"]);
     prop_oneof![
         24 => any_try().prop_map(Step::Try),
-        3 => (any_try(), any_try()).prop_map(|(one, other)| Step::Rivals(one, other)),
+        2 => (any_try(), any_try()).prop_map(|(one, other)| Step::Rivals(one, other)),
+        4 => any_rivals(),
         1 => any_try().prop_map(|one| Step::Rivals(one.clone(), one)),
         1 => (any_client(), broken).prop_map(|(client, broken)| Step::Broken { client, broken }),
         2 => (any_client(), 0..2_usize, rights).prop_map(|(client, slot, rights)| Step::Rights { client, slot, rights }),
@@ -170,7 +221,7 @@ fn any_client() -> BoxedStrategy<usize> {
 }
 
 fn any_try() -> BoxedStrategy<Try> {
-    let new = (any_client(), 0..2_usize, 0..4_usize, any_wish(), any_spelling())
+    let new = (any_client(), 0..2_usize, 0..8_usize, any_wish(), any_spelling())
         .prop_map(|(client, slot, key, wish, spelling)| Try::New { client, slot, key, wish, spelling });
     let again = (0..25_usize, prop::option::weighted(0.2, any_client()), 0..2_usize, any_spelling())
         .prop_map(|(nth, client, slot, spelling)| Try::Again { nth, client, slot, spelling });
@@ -181,8 +232,9 @@ fn any_try() -> BoxedStrategy<Try> {
 
 fn any_order_name() -> BoxedStrategy<OrderName> {
     prop_oneof![
-        9 => (0..4_usize).prop_map(OrderName::Nth),
+        12 => prop_oneof![2 => Just(0_usize), 1 => 1..4_usize].prop_map(OrderName::Nth),
         2 => (0..2_usize).prop_map(OrderName::Chosen),
+        1 => Just(OrderName::Nobody),
         1 => (0..2_usize).prop_map(OrderName::Foreign),
     ]
     .boxed()
@@ -192,6 +244,7 @@ fn any_wish() -> BoxedStrategy<Wish> {
     let chosen = prop_oneof![
         5 => (0..2_usize).prop_map(OrderName::Chosen),
         1 => Just(OrderName::NotToChoose),
+        1 => Just(OrderName::Nobody),
         6 => (0..4_usize).prop_map(OrderName::Nth),
         1 => (0..2_usize).prop_map(OrderName::Foreign),
     ];
@@ -215,7 +268,7 @@ fn any_wish() -> BoxedStrategy<Wish> {
     let amount = prop_oneof![6 => select(vec!["1", "2.5", "10"]), 1 => select(vec!["0", "1.005"])];
     let pay = (any_order_name(), amount, prop_oneof![5 => Just("EUR"), 1 => Just("USD")], prop::option::of(0..2_usize))
         .prop_map(|(order, amount, currency, reference)| Wish::Pay { order, amount, currency, reference });
-    let on_hand = prop_oneof![8 => select(vec!["0", "1", "2.5", "5"]), 1 => Just("-1")];
+    let on_hand = prop_oneof![8 => select(vec!["0", "1", "5", "20"]), 1 => Just("-1")];
     let stock = (0..SKUS.len(), on_hand).prop_map(|(sku, on_hand)| Wish::Stock { sku, on_hand });
     let line = (0..SKUS.len(), prop_oneof![8 => select(vec!["1", "0.5", "2"]), 1 => Just("0")]);
     let expires = prop_oneof![4 => Just(Expires::Future), 1 => Just(Expires::Past)];

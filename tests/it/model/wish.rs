@@ -12,11 +12,15 @@ const CHOSEN: [&str; 2] = ["web-1", "Web_1.b"];
 
 /// An order's id, as this client means it now.
 pub fn order_id(model: &Model, client: usize, name: OrderName) -> String {
-    let nth = |tenant: usize, nth: usize| model.tenants[tenant].orders.get(nth).map(|order| order.id.clone());
+    let nth = |tenant: usize, nth: usize| {
+        let orders = &model.tenants[tenant].orders;
+        orders.get(nth % orders.len().max(1)).map(|order| order.id.clone())
+    };
     let found = match name {
         OrderName::Nth(number) => nth(TENANT_OF[client], number),
         OrderName::Foreign(number) => nth(1 - TENANT_OF[client], number),
         OrderName::Chosen(number) => Some(CHOSEN[number].to_owned()),
+        OrderName::Nobody => None,
         OrderName::NotToChoose => Some("ord_chosen".to_owned()),
     };
     found.unwrap_or_else(|| "ord_nobody".to_owned())
@@ -24,7 +28,9 @@ pub fn order_id(model: &Model, client: usize, name: OrderName) -> String {
 
 /// A reservation's id, as this client means it now.
 pub fn reservation_id(model: &Model, client: usize, nth: usize) -> String {
-    let found = model.tenant(client).reservations.get(nth);
+    let reservations = &model.tenant(client).reservations;
+    // One number in so many names none.
+    let found = reservations.get(nth % (reservations.len() + 1));
     found.map_or_else(|| "rsv_nobody".to_owned(), |reservation| reservation.id.clone())
 }
 
