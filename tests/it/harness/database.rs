@@ -93,15 +93,7 @@ impl Database {
 
     /// The rows of a query, each an object with the columns as its members.
     pub fn rows(&self, query: &str) -> Vec<Value> {
-        let rows = match &self.place {
-            Place::Sqlite { directory } => sql_query(query)
-                .load(&mut open_sqlite(directory))
-                .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
-            Place::Postgres { .. } => sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"))
-                .load(&mut self.open_postgres())
-                .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect()),
-        };
-        rows.unwrap_or_else(|error| panic!("{query}: {error}"))
+        self.session().rows(query)
     }
 
     /// Every row of every table, so that a test can say that a request has changed nothing at all.
@@ -110,10 +102,12 @@ impl Database {
             Dialect::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
             Dialect::Postgres => "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
         };
-        let names = self.rows(tables).into_iter().map(|row| row["name"].as_str().expect("a name is text").to_owned());
-        let contents = |table: &String| {
+        let mut session = self.session();
+        let names =
+            session.rows(tables).into_iter().map(|row| row["name"].as_str().expect("a name is text").to_owned());
+        let mut contents = |table: &String| {
             let mut rows: Vec<String> =
-                self.rows(&format!("SELECT * FROM {table}")).iter().map(Value::to_string).collect();
+                session.rows(&format!("SELECT * FROM {table}")).iter().map(Value::to_string).collect();
             rows.sort_unstable();
             rows
         };
@@ -122,15 +116,46 @@ impl Database {
 
     /// Runs statements past the service, to set a scene or to break something.
     pub fn execute(&self, statements: &str) {
-        let done = match &self.place {
-            Place::Sqlite { directory } => open_sqlite(directory).batch_execute(statements),
-            Place::Postgres { .. } => self.open_postgres().batch_execute(statements),
-        };
-        done.unwrap_or_else(|error| panic!("{statements}: {error}"));
+        self.session().execute(statements);
     }
 
-    fn open_postgres(&self) -> PgConnection {
-        PgConnection::establish(&self.url).expect("the database of the test takes connections")
+    fn session(&self) -> Session {
+        match &self.place {
+            Place::Sqlite { directory } => Session::Sqlite(open_sqlite(directory)),
+            Place::Postgres { .. } => Session::Postgres(
+                PgConnection::establish(&self.url).expect("the database of the test takes connections"),
+            ),
+        }
+    }
+}
+
+/// One connection of the test's own. To make one takes longer than to ask it.
+enum Session {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Session {
+    fn rows(&mut self, query: &str) -> Vec<Value> {
+        let rows = match self {
+            Session::Sqlite(connection) => sql_query(query)
+                .load(connection)
+                .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
+            Session::Postgres(connection) => {
+                sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"))
+                    .load(connection)
+                    .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect())
+            }
+        };
+        rows.unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    fn execute(&mut self, statements: &str) {
+        let done = match self {
+            Session::Sqlite(connection) => connection.batch_execute(statements),
+            Session::Postgres(connection) => connection.batch_execute(statements),
+        };
+        done.unwrap_or_else(|error| panic!("{statements}: {error}"));
     }
 }
 
