@@ -5,6 +5,7 @@ mod contract;
 mod crowds;
 mod erp;
 mod every_command;
+mod every_problem;
 mod faults;
 mod fingerprint;
 mod harness;

@@ -184,7 +184,7 @@ impl Tenant {
             return refused(409, "CurrencyMismatch", Some(id));
         }
         let withdrawn = self.withdraw_hand_over(id);
-        if !withdrawn && old.status != "rejected" {
+        if withdrawn.is_none() && old.status != "rejected" {
             return refused(409, "OrderNotReplaceable", Some(id));
         }
         let order = self.order_mut(id);
@@ -192,7 +192,11 @@ impl Tenant {
         order.operation.clone_from(&names.operation);
         order.status = "accepted";
         order.version += 1;
-        self.tell(if withdrawn { "order.created" } else { "order.replaced" }, id, 1, names);
+        match withdrawn {
+            Some(position) => self.tell("order.created", id, position, names),
+            // What was held back when the ERP refused the order comes after the new hand-over.
+            None => self.tell("order.replaced", id, 1, names),
+        }
         order_done(200, "accepted", id)
     }
 
@@ -204,7 +208,7 @@ impl Tenant {
             "cancelled" | "cancelling" => return refused(409, "OrderAlreadyCancelled", Some(id)),
             _ => return refused(409, "OrderNotCancellable", Some(id)),
         }
-        let state = if self.withdraw_all(id) { "cancelled" } else { "cancelling" };
+        let state = if self.withdraw(id) { "cancelled" } else { "cancelling" };
         if state == "cancelling" {
             self.tell("order.cancelled", id, old.version + 1, names);
         }
@@ -219,21 +223,22 @@ impl Tenant {
         order_done(200, state, id)
     }
 
-    /// Withdraws the order's hand-over, provided that the ERP was not asked for the order yet.
-    fn withdraw_hand_over(&mut self, order: &str) -> bool {
-        let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
-        let hand_over = self.messages.iter_mut().filter(waits).find(|message| HAND_OVERS.contains(&message.kind));
-        hand_over.map(|message| message.state = "withdrawn").is_some()
-    }
-
-    /// Withdraws the order's hand-over, and all else that waits to be told of it.
-    fn withdraw_all(&mut self, order: &str) -> bool {
-        let not_asked = self.withdraw_hand_over(order);
+    /// Withdraws the order's waiting messages, provided that the ERP was not asked for the order yet.
+    fn withdraw(&mut self, order: &str) -> bool {
+        let not_asked = self.withdraw_hand_over(order).is_some();
         if not_asked {
             let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
             self.messages.iter_mut().filter(waits).for_each(|message| message.state = "withdrawn");
         }
         not_asked
+    }
+
+    /// Withdraws the hand-over of the order, if it waits, and tells its place among the order's messages.
+    fn withdraw_hand_over(&mut self, order: &str) -> Option<i64> {
+        let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
+        let hand_over = self.messages.iter_mut().filter(waits).find(|message| HAND_OVERS.contains(&message.kind))?;
+        hand_over.state = "withdrawn";
+        Some(hand_over.position)
     }
 
     fn tell(&mut self, kind: &'static str, order: &str, position: i64, names: &Names) {

@@ -44,12 +44,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("dotenvy", &["main", "config"]),
 ];
 
-/// Where a request or a tick of the relay or of the cleaner begins. Below it, time is a parameter; `command` asks once more, how
-/// much of its request's patience is left, and `relay/deliver.rs`, how much of its lease.
+/// Where a request or a tick of the relay or of the cleaner begins. Below it, time is a parameter; `command` asks
+/// once more, how much of its request's patience is left, and `relay/deliver.rs`, how much of its lease.
 const CLOCKS: &[&str] = &[
     "src/api/access.rs",
     "src/api/commands.rs",
     "src/command.rs",
+    "src/command/gate.rs",
     "src/relay.rs",
     "src/relay/deliver.rs",
     "src/retention.rs",
