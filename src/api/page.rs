@@ -63,6 +63,9 @@ impl Query {
         for (name, value) in pairs.into_inner() {
             if !names.contains(&name.as_str()) {
                 query.fault("", "UnknownParameter", &format!("The parameters are {}.", names.join(", ")));
+            } else if value.contains('\0') {
+                // No text of the database can hold it; PostgreSQL refuses the whole query, as if it were broken.
+                query.fault(&name, "ZeroCharacter", "The character U+0000 cannot be in a value.");
             } else if query.values.insert(name.clone(), value).is_some() {
                 query.fault(&name, "Repeated", "Send the parameter once.");
             }
@@ -146,7 +149,7 @@ impl Cursor {
 
     fn decode(text: &str) -> Option<Cursor> {
         let text = String::from_utf8(hex::decode(text).ok()?).ok()?;
-        let (micros, id) = text.split_once(' ')?;
+        let (micros, id) = text.split_once(' ').filter(|(_, id)| !id.contains('\0'))?;
         let created_at: NaiveDateTime = DateTime::from_timestamp_micros(micros.parse().ok()?)?.naive_utc();
         Some(Cursor { created_at, id: id.to_owned() })
     }
