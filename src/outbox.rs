@@ -17,7 +17,8 @@ pub struct Message<'a> {
     pub kind: &'a str,
     /// The order that it is about.
     pub order_id: &'a str,
-    /// The version of the order that it tells of. Messages of one order are delivered in this order.
+    /// Its place among the messages of its order, which are delivered in this order: the version of the order that caused
+    /// it, or the place of the hand-over that it stands in for.
     pub position: i64,
     /// The JSON text that is sent.
     pub payload: &'a str,
