@@ -11,6 +11,7 @@ use crate::db::{OpenError, Pools};
 use crate::problem::{Code, Problem};
 use answer::ProblemError;
 use limit::Limit;
+use prepared::LargeBodies;
 use read::Read;
 use watch::Watch;
 
@@ -31,6 +32,7 @@ pub mod path;
 pub mod payments;
 pub mod policy;
 pub mod prefer;
+pub mod prepared;
 pub mod read;
 pub mod reservations;
 pub mod stock;
@@ -47,6 +49,8 @@ pub struct State {
     pub pools: Pools,
     /// The queue of rivals before the pool.
     pub gate: Gate,
+    /// How many large bodies may be computed at a time.
+    pub large_bodies: LargeBodies,
     /// How many requests a client may make.
     pub limit: Limit,
     /// The clients that wait for an operation to change.
@@ -66,6 +70,7 @@ impl State {
         Ok(State {
             pools: Pools::open(&config.database, config.pool_size, config.pool_timeout)?,
             gate: Gate::default(),
+            large_bodies: LargeBodies::at_most(config.workers),
             limit: Limit::per_second(config.rate_limit),
             watch: Watch::default(),
             retention: Retention { replay_window: config.replay_window, key_memory: config.key_memory },

@@ -249,11 +249,11 @@ impl Db {
         use crate::config::DatabaseUrl;
         match url {
             DatabaseUrl::Postgres(url) => {
-                let mut conn = PgConnection::establish(url)?;
+                let mut conn = PgConnection::establish(&with_limits(url))?;
                 // A client that hangs inside a transaction gives its key back; a statement that runs away ends. Both in
-                // far more time than any request needs.
+                // far more time than any request needs, and a statement in more than the longest wait for a key (60 s).
                 conn.batch_execute(
-                    "SET idle_in_transaction_session_timeout = '30s'; SET statement_timeout = '30s'; \
+                    "SET idle_in_transaction_session_timeout = '30s'; SET statement_timeout = '90s'; \
                      SET client_min_messages = warning",
                 )
                 .map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
@@ -285,6 +285,27 @@ fn commit_fault(error: DieselError) -> Fault {
     }
 }
 
+/// How libpq finds out that a server is gone which says nothing more: in about half a minute, instead of the system's hours.
+const NETWORK_LIMITS: [(&str, &str); 5] = [
+    ("connect_timeout", "5"),
+    ("keepalives_idle", "10"),
+    ("keepalives_interval", "5"),
+    ("keepalives_count", "3"),
+    ("tcp_user_timeout", "30000"),
+];
+
+/// The URL with the network limits that it does not set itself.
+fn with_limits(url: &str) -> String {
+    let mut url = url.to_owned();
+    for (name, value) in NETWORK_LIMITS {
+        if !url.contains(&format!("{name}=")) {
+            url.push(if url.contains('?') { '&' } else { '?' });
+            url.push_str(&format!("{name}={value}"));
+        }
+    }
+    url
+}
+
 /// An instant as the API writes it: RFC 3339 in UTC, with milliseconds.
 #[must_use]
 pub fn rfc3339(instant: Instant) -> String {
@@ -298,4 +319,19 @@ pub fn from_rfc3339(text: &str) -> Option<Instant> {
     use chrono::SubsecRound;
     let instant = Instant::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.fZ").ok()?;
     Some(instant.trunc_subsecs(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_limits;
+
+    #[test]
+    fn a_url_keeps_its_own_limits_and_gets_the_others() {
+        let limits = "keepalives_idle=10&keepalives_interval=5&keepalives_count=3&tcp_user_timeout=30000";
+        assert_eq!(with_limits("postgres://h/d"), format!("postgres://h/d?connect_timeout=5&{limits}"));
+        assert_eq!(
+            with_limits("postgres://h/d?connect_timeout=9"),
+            format!("postgres://h/d?connect_timeout=9&{limits}")
+        );
+    }
 }

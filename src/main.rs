@@ -1,6 +1,7 @@
 //! The command line: serve, migrate, print the contract, and administer API keys.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -76,6 +77,8 @@ enum Key {
 fn main() -> ExitCode {
     match run(Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has read enough.
+        Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("order-service: {error}");
             ExitCode::FAILURE
@@ -83,11 +86,15 @@ fn main() -> ExitCode {
     }
 }
 
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 type Failure = Box<dyn std::error::Error>;
 
 fn run(task: Task) -> Result<(), Failure> {
     if let Task::Openapi = task {
-        print!("{}", api::document::default_text());
+        write!(stdout(), "{}", api::document::default_text())?;
         return Ok(());
     }
     let config = Config::from_env()?;
@@ -97,7 +104,7 @@ fn run(task: Task) -> Result<(), Failure> {
         Task::Migrate(migrate) => {
             let names = if migrate.down { db::revert(&config.database)? } else { db::migrate(&config.database)? };
             for name in names {
-                println!("{name}");
+                writeln!(stdout(), "{name}")?;
             }
             Ok(())
         }
@@ -145,7 +152,7 @@ fn clean(config: &Config, dry_run: bool) -> Result<(), Failure> {
     }
     if dry_run {
         for due in retention::due(&mut db)? {
-            println!("{}\t{} keys to forget\t{} bodies to drop", due.tenant_id, due.keys, due.bodies);
+            writeln!(stdout(), "{}\t{} keys to forget\t{} bodies to drop", due.tenant_id, due.keys, due.bodies)?;
         }
         return Ok(());
     }
@@ -159,7 +166,7 @@ fn clean(config: &Config, dry_run: bool) -> Result<(), Failure> {
         }
     }));
     for (tenant_id, (keys, bodies)) in done {
-        println!("{tenant_id}\t{keys} keys forgotten\t{bodies} bodies dropped");
+        writeln!(stdout(), "{tenant_id}\t{keys} keys forgotten\t{bodies} bodies dropped")?;
     }
     Ok(swept?)
 }
@@ -170,17 +177,18 @@ fn administer_keys(config: &Config, key: Key) -> Result<(), Failure> {
     match key {
         Key::Add { tenant, client, scopes } => {
             let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).collect();
-            println!("{}", api_key::issue(&mut db, &tenant, &client, &scopes)?);
+            writeln!(stdout(), "{}", api_key::issue(&mut db, &tenant, &client, &scopes)?)?;
         }
         Key::List => {
             for key in api_key::list(&mut db)? {
                 let revoked =
                     key.revoked_at.map_or_else(|| "valid".to_owned(), |at| format!("revoked {}", db::rfc3339(at)));
                 let (id, tenant, client, scopes) = (key.key_id, key.tenant_id, key.client_id, key.scopes);
-                println!(
+                writeln!(
+                    stdout(),
                     "{id}\t{tenant}\t{client}\t{scopes}\t{issued}\t{revoked}",
                     issued = db::rfc3339(key.created_at)
-                );
+                )?;
             }
         }
         Key::Revoke { key_id } => api_key::revoke(&mut db, &key_id)?,

@@ -104,7 +104,7 @@ catalogue! {
         "Correct every member listed in 'details'. A corrected body is a new intent and needs a new key.";
     OrderNotFound: 404, No, Recorded,
         "There is no such order",
-        "Check the order id. The answer is recorded: a new try needs a new key.";
+        "Check the order id. To a command this answer is recorded: a new try needs a new key.";
     OperationNotFound: 404, No, Recorded,
         "There is no such operation",
         "Until its first try has committed an operation cannot be seen: send the command again with the same key.";
@@ -137,7 +137,7 @@ catalogue! {
         "The order is rejected or cancelled. Follow 'links' to see how it stands.";
     Overpayment: 409, No, Recorded,
         "More than the order's total would be paid",
-        "Check the amount; 'detail' says what is open. The answer is recorded: a new try needs a new key.";
+        "Check the amount; 'detail' says what is open. To a command this answer is recorded: a new try needs a new key.";
     DuplicatePayment: 409, No, Recorded,
         "The order has a payment with this reference",
         "Nothing is left to do: the payment named in 'links' is it. A payment of its own needs a reference of its own.";
@@ -152,10 +152,10 @@ catalogue! {
         "Release reservations first, or send at least what 'detail' names. A new try needs a new key.";
     InsufficientStock: 409, No, Recorded,
         "The stock does not suffice",
-        "Ask for less of what 'details' names, or wait for stock. The answer is recorded: a new try needs a new key.";
+        "Ask for less of what 'details' names, or wait for stock. To a command this answer is recorded: a new try needs a new key.";
     ReservationNotFound: 404, No, Recorded,
         "There is no such reservation",
-        "Check the reservation id. The answer is recorded: a new try needs a new key.";
+        "Check the reservation id. To a command this answer is recorded: a new try needs a new key.";
     ReservationAlreadyReleased: 409, No, Recorded,
         "The reservation holds no stock any more",
         "Nothing is left to do: it was released or has expired, as 'detail' says.";

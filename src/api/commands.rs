@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue, HttpDate, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
+use actix_web::http::header::{HeaderName, HeaderValue, HttpDate, LOCATION, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
@@ -11,17 +11,16 @@ use super::access::RequestNotes;
 use super::answer::ProblemError;
 use super::caller::Caller;
 use super::fault::problem_of;
+use super::prepared::{Prepared, prepare};
 use super::trace::TraceId;
-use super::{State, body, path, prefer};
-use crate::command::fingerprint::{Fingerprint, Intent};
+use super::{State, body, prefer};
 use crate::command::gate::NoTurn;
 use crate::command::key::IdempotencyKey;
 use crate::command::reply::operation_path;
-use crate::command::{self, Answer, Call, Command, Recorded, claim, difference};
+use crate::command::{self, Answer, Call, Command, Recorded, claim};
 use crate::db;
-use crate::json::{self, Json};
 use crate::metrics::Outcome;
-use crate::problem::{Code, Kept, Links, Problem};
+use crate::problem::{Links, Problem};
 
 /// Handles one request of command `C`.
 ///
@@ -68,23 +67,8 @@ async fn carry_out<C: Command + Clone>(
     let arrived = Instant::now();
     let deadline = arrived + patience;
     let bytes = body::read(request, payload, state.config.max_body, state.config.body_timeout).await?;
-    let body = parse_body::<C>(&bytes)?;
-    let intent = Intent {
-        method: C::SPEC.method.as_str(),
-        route: C::SPEC.route,
-        parameters: path::params(request)?,
-        if_match: header_text(request, IF_MATCH),
-        if_none_match: header_text(request, IF_NONE_MATCH),
-        table: C::SPEC.body,
-        body,
-    };
-    let command = C::parse(&intent);
-    if let Err(problem) = &command
-        && problem.code.entry().kept == Kept::NotRecorded
-    {
-        return Err(problem.clone());
-    }
-    let fingerprint = Fingerprint::of(&intent);
+    let Prepared { intent, fingerprint, member_digests, command } =
+        prepare::<C>(request, bytes, &state.large_bodies).await?;
     let (tenant_id, client_id) = (&caller.0.tenant_id, &caller.0.client_id);
     let operation_id = claim::operation_id(tenant_id, client_id, C::SPEC.name, key.as_str());
     let turn = match state.gate.enter(&operation_id, deadline).await {
@@ -100,7 +84,7 @@ async fn carry_out<C: Command + Clone>(
         command: C::SPEC.name,
         key: key.clone(),
         operation_id: operation_id.clone(),
-        member_digests: difference::member_digests(&intent, &fingerprint),
+        member_digests,
         fingerprint,
         intent,
         trace_id: TraceId::of(request).as_str().to_owned(),
@@ -119,20 +103,6 @@ const HEAD_START: Duration = Duration::from_millis(100);
 fn key_of(request: &HttpRequest) -> Result<IdempotencyKey, Problem> {
     let values: Vec<&[u8]> = request.headers().get_all("idempotency-key").map(HeaderValue::as_bytes).collect();
     IdempotencyKey::from_headers(&values)
-}
-
-fn parse_body<C: Command>(bytes: &[u8]) -> Result<Json, Problem> {
-    if C::SPEC.body_may_be_empty && bytes.is_empty() {
-        return Ok(Json::Object(Vec::new()));
-    }
-    json::parse(bytes).map_err(|malformed| Problem::new(Code::MalformedRequest, malformed.to_string()))
-}
-
-/// A header as it was sent, several lines of it joined (RFC 9110, section 5.3).
-fn header_text(request: &HttpRequest, name: HeaderName) -> Option<String> {
-    let lines: Vec<_> =
-        request.headers().get_all(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-    (!lines.is_empty()).then(|| lines.join(", "))
 }
 
 /// How the log and the metrics name what became of a command; nothing for requests that never reached the claim.

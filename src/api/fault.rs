@@ -23,9 +23,9 @@ pub fn problem_of(request: &HttpRequest, fault: &Fault) -> Problem {
             unavailable("The database cannot be used right now. Nothing happened.")
         }
         Fault::Serialization(_) => unavailable("Too many rivals changed the same rows. Nothing happened."),
-        Fault::CommitUnknown(_) => unavailable(
-            "The connection to the database was lost while it committed: the outcome is not known. The same key finds out.",
-        ),
+        Fault::CommitUnknown(_) => {
+            unavailable("The database failed while it committed: the outcome is not known. The same key finds out.")
+        }
         Fault::Bug(_) => Problem::new(Code::InternalError, "The service failed in a way that it did not expect."),
     }
 }

@@ -44,7 +44,7 @@ pub static READY: Read = Read {
     answer: |schemas| state(schemas, "Ready", "ready"),
     example: || r#"{"status":"ready"}"#.to_owned(),
     answer_headers: &[],
-    problems: &[Code::ServiceUnavailable, Code::InternalError],
+    problems: &[Code::ServiceUnavailable],
 };
 
 fn state(schemas: &mut Schemas, name: &str, word: &str) -> RefOr<Schema> {

@@ -2,9 +2,8 @@
 //! only one of them at a time asks the database. It saves the pool; correctness never depends on it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedMutexGuard;
 
@@ -18,7 +17,39 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct Room {
     turn: Arc<tokio::sync::Mutex<()>>,
-    at_work: AtomicBool,
+    known: Mutex<Known>,
+}
+
+/// What is known of the key in this process.
+#[derive(Clone, Copy, Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    /// The database has given it to the call that has the turn.
+    Claimed,
+    /// A rival in another process was found to hold it, at this moment.
+    HeldElsewhere(Instant),
+}
+
+/// How long it stays known that a rival in another process holds a key.
+const FRESH: Duration = Duration::from_secs(1);
+
+impl Room {
+    fn know(&self, known: Known) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    fn known(&self) -> Known {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_at_work(&self) -> bool {
+        match self.known() {
+            Known::Nothing => false,
+            Known::Claimed => true,
+            Known::HeldElsewhere(since) => since.elapsed() < FRESH,
+        }
+    }
 }
 
 /// The turn of one call. While it lives, no rival in this process asks the database; it lives as long as the transaction,
@@ -26,7 +57,6 @@ struct Room {
 #[derive(Debug)]
 pub struct Turn {
     _lock: OwnedMutexGuard<()>,
-    held_elsewhere: AtomicBool,
     // Declared last, so that the turn is given on before the room may be closed.
     stay: Stay,
 }
@@ -35,18 +65,20 @@ impl Turn {
     /// Says that the database has given the key to this call: from now on, and until the turn ends, a rival that has waited
     /// long enough may be told that the key is at work.
     pub fn claimed(&self) {
-        self.stay.room.at_work.store(true, Ordering::Release);
+        self.stay.room.know(Known::Claimed);
     }
 
-    /// Says that a rival in another process was found to hold the key. That stays known when the turn ends.
+    /// Says that a rival in another process was found to hold the key just now. That stays known for a moment after the turn.
     pub fn held_elsewhere(&self) {
-        self.held_elsewhere.store(true, Ordering::Release);
+        self.stay.room.know(Known::HeldElsewhere(Instant::now()));
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.stay.room.at_work.store(self.held_elsewhere.load(Ordering::Acquire), Ordering::Release);
+        if matches!(self.stay.room.known(), Known::Claimed) {
+            self.stay.room.know(Known::Nothing);
+        }
     }
 }
 
@@ -72,11 +104,11 @@ impl Gate {
             Ok(turn) => turn,
             Err(_) => match tokio::time::timeout_at(deadline.into(), lock.lock_owned()).await {
                 Ok(turn) => turn,
-                Err(_) if stay.room.at_work.load(Ordering::Acquire) => return Err(NoTurn::AtWork),
+                Err(_) if stay.room.is_at_work() => return Err(NoTurn::AtWork),
                 Err(_) => return Err(NoTurn::Unknown),
             },
         };
-        Ok(Turn { _lock: turn, held_elsewhere: AtomicBool::new(false), stay })
+        Ok(Turn { _lock: turn, stay })
     }
 
     fn stay(&self, operation_id: &str) -> Stay {
@@ -106,8 +138,6 @@ impl Drop for Stay {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn soon() -> Instant {

@@ -216,8 +216,10 @@ fn require_directory(url: &DatabaseUrl) -> Result<(), OpenError> {
     if directory.is_dir() { Ok(()) } else { Err(OpenError::NoDirectory(directory.to_owned())) }
 }
 
+/// The lock is beside the file itself, whichever link it was named by.
 fn lock_file(path: &std::path::Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
+    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = file.into_os_string();
     name.push(".serving");
     let lock = std::path::PathBuf::from(name);
     let file = File::create(&lock).map_err(|error| OpenError::Lock(lock.clone(), error))?;
@@ -231,4 +233,21 @@ fn lock_file(path: &std::path::Path) -> Result<File, OpenError> {
 /// Messages of the database client have line breaks; a start that fails says one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sqlite_file_is_served_once_by_whichever_name() {
+        let home = tempfile::tempdir().unwrap();
+        let (file, link) = (home.path().join("orders.db"), home.path().join("link.db"));
+        File::create(&file).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let served = lock_file(&file).unwrap();
+        assert!(matches!(lock_file(&link), Err(OpenError::AlreadyServed(_))));
+        drop(served);
+        assert!(lock_file(&link).is_ok());
+    }
 }

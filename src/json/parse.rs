@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8]) -> Result<Json, Malformed> {
             return Err(malformed_at(&valid, valid.len(), "this byte is not valid UTF-8; send the body in UTF-8"));
         }
     };
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, digits_added: 0 };
     if text.starts_with('\u{feff}') {
         return Err(parser.malformed("the body begins with a byte order mark; send it without one"));
     }
@@ -54,9 +54,14 @@ pub fn parse(bytes: &[u8]) -> Result<Json, Malformed> {
     }
 }
 
+/// The most digits that all exponents of a body together may stand for beyond what was sent. A few bytes such as `1e990` are
+/// a thousand digits, and a body of them would be a thousand times as large in memory as on the wire.
+const MAX_DIGITS_ADDED: usize = 64 * 1024;
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    digits_added: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -192,6 +197,12 @@ impl<'a> Parser<'a> {
         let length =
             rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')).count();
         let number = Number::from_literal(&rest[..length]).map_err(|error| self.malformed(error.to_string()))?;
+        self.digits_added += number.as_str().len().saturating_sub(length);
+        if self.digits_added > MAX_DIGITS_ADDED {
+            return Err(
+                self.malformed("the exponents up to here stand for too many digits; write numbers without them")
+            );
+        }
         self.at += length;
         Ok(Json::Number(number))
     }
@@ -234,5 +245,22 @@ fn malformed_at(text: &str, at: usize, problem: impl Into<String>) -> Malformed 
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         problem: problem.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_of_exponents_does_not_grow_a_thousandfold() {
+        let numbers = |count| format!("[{}1]", "1e990,".repeat(count));
+        assert!(parse(numbers(60).as_bytes()).is_ok());
+        let malformed = parse(numbers(1_000).as_bytes()).unwrap_err();
+        assert!(malformed.to_string().contains("too many digits"), "{malformed}");
+        assert!(
+            parse(format!("[{}1]", "1234567890.5,".repeat(50_000)).as_bytes()).is_ok(),
+            "plain numbers are never too many"
+        );
     }
 }

@@ -8,6 +8,7 @@ mod served;
 use std::fs;
 use std::path::Path;
 
+use jsonschema::Validator;
 use order_service::api;
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ fn stored(path: &str) -> String {
 }
 
 /// Every operation of the document: method in upper case, path, and what it says.
-fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
+pub fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
     let paths = document["paths"].as_object().expect("the document has paths");
     let mut operations = Vec::new();
     for (path, item) in paths {
@@ -35,7 +36,7 @@ fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
 }
 
 /// What a value stands for: itself, or the component that it refers to.
-fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(reference) => {
             let pointer = reference.trim_start_matches('#');
@@ -46,7 +47,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 }
 
 /// The document with every object of its schemas closed: a member that no schema names is then a fault.
-fn closed(document: &Value) -> Value {
+pub fn closed(document: &Value) -> Value {
     fn close(value: &mut Value) {
         match value {
             Value::Object(members) => {
@@ -66,10 +67,19 @@ fn closed(document: &Value) -> Value {
 
 /// What is wrong with `value`, by a schema of the document.
 fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
+    faults_by(&validator(document, schema), value)
+}
+
+/// A schema of the document, ready to be asked many times.
+pub fn validator(document: &Value, schema: &Value) -> Validator {
     let whole = json!({ "allOf": [schema], "components": { "schemas": document["components"]["schemas"] } });
-    let validator = jsonschema::draft202012::options()
+    jsonschema::draft202012::options()
         .should_validate_formats(true)
         .build(&whole)
-        .unwrap_or_else(|error| panic!("a schema of the document is none: {error}"));
+        .unwrap_or_else(|error| panic!("a schema of the document is none: {error}"))
+}
+
+/// What is wrong with `value`, by this validator.
+pub fn faults_by(validator: &Validator, value: &Value) -> Vec<String> {
     validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }

@@ -1,6 +1,6 @@
 //! What every command keeps, whatever it does: the list of commands is the program's own, so that a new one is held to it.
 
-mod recipes;
+pub mod recipes;
 
 use std::collections::BTreeMap;
 
@@ -35,28 +35,33 @@ fn commands() -> Vec<(Spec, &'static Recipe)> {
 }
 
 /// A client that may do everything.
-fn client(world: &World) -> Caller {
+pub fn client(world: &World) -> Caller {
     let scopes: Vec<&str> = SCOPES.iter().map(|(name, _)| *name).collect();
     world.caller(TENANT, CLIENT, &scopes)
 }
 
 /// The members of the answers so far, by name.
-type Names = BTreeMap<String, String>;
+pub type Names = BTreeMap<String, String>;
 
 /// `text` with every `{name}` replaced.
-fn filled(text: &str, names: &Names) -> String {
+pub fn filled(text: &str, names: &Names) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Makes what has to be there before.
+/// Makes what has to be there before a command.
 async fn prepare(recipe: &Recipe, client: &Caller, database: &Database) -> Names {
+    take_steps(recipe.command, recipe.before, client, database).await
+}
+
+/// Makes what has to be there before, once for each `purpose`, and returns the members of the answers.
+pub async fn take_steps(purpose: &str, steps: &[Step], client: &Caller, database: &Database) -> Names {
     let mut names = Names::new();
-    for (number, step) in recipe.before.iter().enumerate() {
+    for (number, step) in steps.iter().enumerate() {
         match step {
             Step::Sql(statement) => database.execute(&filled(statement, &names)),
             Step::Call(call) => {
-                let answer = ask(client, call, &names, Some(&format!("{}-before-{number}", recipe.command))).await;
-                assert!(answer.status.is_success(), "{}: {}", recipe.command, answer.text());
+                let answer = ask(client, call, &names, Some(&format!("{purpose}-before-{number}"))).await;
+                assert!(answer.status.is_success(), "{purpose}: {}", answer.text());
                 let Value::Object(members) = answer.json() else { panic!("an answer is an object") };
                 names.extend(
                     members.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))),
@@ -68,11 +73,12 @@ async fn prepare(recipe: &Recipe, client: &Caller, database: &Database) -> Names
 }
 
 /// Sends a call under a key, or without one.
-async fn ask(client: &Caller, call: &Call, names: &Names, key: Option<&str>) -> Answer {
+pub async fn ask(client: &Caller, call: &Call, names: &Names, key: Option<&str>) -> Answer {
     send(request(client, call, names, key)).await
 }
 
-fn request(client: &Caller, call: &Call, names: &Names, key: Option<&str>) -> reqwest::RequestBuilder {
+/// A call under a key, or without one, for a test to add to.
+pub fn request(client: &Caller, call: &Call, names: &Names, key: Option<&str>) -> reqwest::RequestBuilder {
     let method = call.method.parse::<Method>().expect("a method");
     let mut request = client.request(method, &filled(call.path, names)).header("Content-Type", "application/json");
     for (name, value) in call.headers {
@@ -85,12 +91,12 @@ fn request(client: &Caller, call: &Call, names: &Names, key: Option<&str>) -> re
 }
 
 /// The call with a body that no command takes: an unknown member.
-fn with_bad_body(call: &Call) -> Call {
+pub fn with_bad_body(call: &Call) -> Call {
     Call { body: r#"{"noSuchMember":"s3cret"}"#, ..*call }
 }
 
 /// Says that `replay` is `first` again, byte for byte.
-fn is_replay_of(replay: &Answer, first: &Answer, command: &str) {
+pub fn is_replay_of(replay: &Answer, first: &Answer, command: &str) {
     assert_eq!(replay.status, first.status, "{command}: {}", replay.text());
     assert_eq!(replay.body, first.body, "{command}");
     for name in ["content-type", "location", "idempotency-key"] {

@@ -135,7 +135,8 @@ on_postgres! {
     }
 
     async fn a_lock_elsewhere_is_no_key_at_work(world: World) {
-        world.restart(&[("ORDERS_WAIT_LIMIT", "1s")]).await;
+        // Just long enough to be the wait for everything that is locked.
+        world.restart(&[("ORDERS_WAIT_LIMIT", "1200ms")]).await;
         let shop = world.shop();
         for table in ["claims", "orders", "outbox", "operations"] {
             let rival = Rival::begin(world.database(), &format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"));

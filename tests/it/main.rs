@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod crowds;
 mod every_command;
+mod every_problem;
 mod faults;
 mod fingerprint;
 mod harness;

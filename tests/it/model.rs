@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use order_service::db::Db;
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use tokio::runtime::Runtime;
 
 use crate::harness::settings::config;
@@ -49,13 +49,7 @@ on_both_databases! {
 fn search(runtime: &Runtime, ground: Ground<'_>) -> BTreeMap<String, u32> {
     let ground = RefCell::new(ground);
     let (number, has_failed) = (Cell::new(0), Cell::new(false));
-    let mut runner = TestRunner::new(Config {
-        cases: sequences(),
-        max_shrink_iters: SHRINKING,
-        // A failure is kept as a test with its steps: a seed means something else after the next change of a step.
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner = runner();
     let searched = runner.run(&any_steps(STEPS), |steps| {
         let repeats = if has_failed.get() { REPEATS } else { 1 };
         let played = (0..repeats).try_for_each(|_| {
@@ -72,6 +66,22 @@ fn search(runtime: &Runtime, ground: Ground<'_>) -> BTreeMap<String, u32> {
             panic!("{difference}\n\nthe steps:\n{}", steps.concat())
         }
         Err(TestError::Abort(reason)) => panic!("the search was given up: {reason}"),
+    }
+}
+
+/// Without `PROPTEST_CASES` every run plays the same sequences, so that the suite says the same twice; with it each run
+/// searches anew.
+fn runner() -> TestRunner {
+    let config = Config {
+        cases: wished_sequences().unwrap_or(SEQUENCES),
+        max_shrink_iters: SHRINKING,
+        // A failure is kept as a test with its steps: a seed means something else after the next change of a step.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    match wished_sequences() {
+        Some(_) => TestRunner::new(config),
+        None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
     }
 }
 
@@ -95,13 +105,10 @@ fn on_ground<T: Send>(world: &World, work: impl FnOnce(Runtime, Ground<'_>) -> T
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// How many sequences to play.
+/// How many sequences the one who runs the test wants.
 #[expect(clippy::disallowed_methods, reason = "how long the test is to search is for its runner to say")]
-fn sequences() -> u32 {
-    match std::env::var("PROPTEST_CASES") {
-        Ok(cases) => cases.parse().expect("PROPTEST_CASES is a number"),
-        Err(_) => SEQUENCES,
-    }
+fn wished_sequences() -> Option<u32> {
+    std::env::var("PROPTEST_CASES").ok().map(|cases| cases.parse().expect("PROPTEST_CASES is a number"))
 }
 
 /// A search that never came to what matters would pass for the wrong reason.

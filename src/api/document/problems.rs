@@ -64,6 +64,7 @@ fn headers(codes: &[Code], recording: Recording) -> impl Iterator<Item = AnswerH
         (recorded, AnswerHeader::IdempotencyKey),
         (recorded, AnswerHeader::IdempotentReplayed),
         (recorded, AnswerHeader::IdempotencyExpires),
+        (recorded, AnswerHeader::PreferenceApplied),
         (waits, AnswerHeader::RetryAfter),
         (challenges, AnswerHeader::WwwAuthenticate),
     ]

@@ -34,17 +34,21 @@ pub enum Step {
     Sql(&'static str),
 }
 
-const fn post(path: &'static str, body: &'static str) -> Call {
+/// A `POST` of a JSON text.
+pub const fn post(path: &'static str, body: &'static str) -> Call {
     Call { method: "POST", path, headers: &[], body }
 }
 
-const fn put(path: &'static str, headers: &'static [(&'static str, &'static str)], body: &'static str) -> Call {
+/// A `PUT` of a JSON text.
+pub const fn put(path: &'static str, headers: &'static [(&'static str, &'static str)], body: &'static str) -> Call {
     Call { method: "PUT", path, headers, body }
 }
 
-const NEW: &[(&str, &str)] = &[("If-None-Match", "*")];
+/// Create only.
+pub const NEW: &[(&str, &str)] = &[("If-None-Match", "*")];
 const SHOP_ORDER: &str = r#"{"customerId":"c","currency":"EUR","externalOrderId":"r-1","items":[{"sku":"A","qty":1}]}"#;
-const ORDER: &str = r#"{"customerId":"c","customer":{"email":"c@shop.example"},"currency":"EUR","items":[{"sku":"A","qty":1,"total":"10"}],"totals":{"gross":"10"}}"#;
+/// An order with a total of 10 EUR.
+pub const ORDER: &str = r#"{"customerId":"c","customer":{"email":"c@shop.example"},"currency":"EUR","items":[{"sku":"A","qty":1,"total":"10"}],"totals":{"gross":"10"}}"#;
 /// What a command of the duty desk works on.
 const UNRESOLVED: &str =
     "UPDATE operations SET status = 'unresolved', completed_at = NULL WHERE operation_id = '{operationId}'";

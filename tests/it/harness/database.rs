@@ -4,6 +4,7 @@
 //! on both databases: text is text, an integer is a number, bytes are text `\x…`. Instants are not: their text differs.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use diesel::connection::SimpleConnection;
 use diesel::deserialize::{self, FromSql, QueryableByName};
@@ -31,6 +32,8 @@ pub enum Dialect {
 pub struct Database {
     url: String,
     place: Place,
+    /// The test's own connection to PostgreSQL, once it has looked.
+    observer: Mutex<Option<PgConnection>>,
 }
 
 enum Place {
@@ -65,11 +68,12 @@ impl Database {
         Self {
             url: format!("sqlite://{}", directory.path().join("orders.db").display()),
             place: Place::Sqlite { directory },
+            observer: Mutex::default(),
         }
     }
 
     fn postgres(name: String) -> Self {
-        Self { url: Cluster::shared().url(&name), place: Place::Postgres { name } }
+        Self { url: Cluster::shared().url(&name), place: Place::Postgres { name }, observer: Mutex::default() }
     }
 
     /// Which of the two it is.
@@ -97,8 +101,10 @@ impl Database {
             Place::Sqlite { directory } => sql_query(query)
                 .load(&mut open_sqlite(directory))
                 .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
-            Place::Postgres { .. } => sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row"))
-                .load(&mut self.open_postgres())
+            Place::Postgres { .. } => self
+                .on_postgres(|connection| {
+                    sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row")).load(connection)
+                })
                 .map(|rows| rows.into_iter().map(|PostgresRow { json }| parse(&json)).collect()),
         };
         rows.unwrap_or_else(|error| panic!("{query}: {error}"))
@@ -124,13 +130,17 @@ impl Database {
     pub fn execute(&self, statements: &str) {
         let done = match &self.place {
             Place::Sqlite { directory } => open_sqlite(directory).batch_execute(statements),
-            Place::Postgres { .. } => self.open_postgres().batch_execute(statements),
+            Place::Postgres { .. } => self.on_postgres(|connection| connection.batch_execute(statements)),
         };
         done.unwrap_or_else(|error| panic!("{statements}: {error}"));
     }
 
-    fn open_postgres(&self) -> PgConnection {
-        PgConnection::establish(&self.url).expect("the database of the test takes connections")
+    /// Runs a query on the test's own connection, which stays open: a new one for each look costs more than the look.
+    fn on_postgres<T>(&self, query: impl FnOnce(&mut PgConnection) -> T) -> T {
+        let mut observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        query(observer.get_or_insert_with(|| {
+            PgConnection::establish(&self.url).expect("the database of the test takes connections")
+        }))
     }
 }
 

@@ -183,8 +183,8 @@ impl Tenant {
         if old.paid > Decimal::ZERO && old.body["currency"] != ask.body["currency"] {
             return refused(409, "CurrencyMismatch", Some(id));
         }
-        let withdrawn = self.withdraw(id);
-        if !withdrawn && old.status != "rejected" {
+        let withdrawn = self.withdraw_hand_over(id);
+        if withdrawn.is_none() && old.status != "rejected" {
             return refused(409, "OrderNotReplaceable", Some(id));
         }
         let order = self.order_mut(id);
@@ -192,7 +192,10 @@ impl Tenant {
         order.operation.clone_from(&names.operation);
         order.status = "accepted";
         order.version += 1;
-        self.tell(if withdrawn { "order.created" } else { "order.replaced" }, id, old.version + 1, names);
+        match withdrawn {
+            Some(position) => self.tell("order.created", id, position, names),
+            None => self.tell("order.replaced", id, old.version + 1, names),
+        }
         order_done(200, "accepted", id)
     }
 
@@ -221,12 +224,20 @@ impl Tenant {
 
     /// Withdraws the order's waiting messages, provided that the ERP was not asked for the order yet.
     fn withdraw(&mut self, order: &str) -> bool {
-        let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
-        let not_asked = self.messages.iter_mut().filter(waits).any(|message| HAND_OVERS.contains(&message.kind));
+        let not_asked = self.withdraw_hand_over(order).is_some();
         if not_asked {
+            let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
             self.messages.iter_mut().filter(waits).for_each(|message| message.state = "withdrawn");
         }
         not_asked
+    }
+
+    /// Withdraws the hand-over of the order, if it waits, and tells its place among the order's messages.
+    fn withdraw_hand_over(&mut self, order: &str) -> Option<i64> {
+        let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
+        let hand_over = self.messages.iter_mut().filter(waits).find(|message| HAND_OVERS.contains(&message.kind))?;
+        hand_over.state = "withdrawn";
+        Some(hand_over.position)
     }
 
     fn tell(&mut self, kind: &'static str, order: &str, position: i64, names: &Names) {
