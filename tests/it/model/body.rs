@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The SKUs of all bodies. The second has to be escaped in a path.
 pub const SKUS: [&str; 2] = ["A", "ľ/b"];
 
-/// Members that no command knows. A conflict does not name them.
+/// Members that no command knows.
 pub const UNKNOWN: [&str; 2] = ["frobnicate", "surplus"];
 
 /// What is wrong with a body that is not valid.

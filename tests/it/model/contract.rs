@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::ask::{Ask, Asked, Kind};
-use super::body::UNKNOWN;
 use super::rules::{Names, Outcome, Tenant};
 use crate::harness::http::Answer;
 
@@ -166,14 +165,14 @@ impl Claim {
     }
 }
 
-/// The pointers of the top-level members that are not the same in both bodies, of those that the command knows.
+/// The pointers of the top-level members that are not the same in both bodies.
 fn differing_members(first: &Ask, second: &Ask) -> Vec<Value> {
     let members = |ask: &Ask| ask.body.as_object().expect("a body is an object").clone();
     let (first, second) = (members(first), members(second));
     let mut names: Vec<&String> = first.keys().chain(second.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    names.retain(|name| !UNKNOWN.contains(&name.as_str()) && first.get(*name) != second.get(*name));
+    names.retain(|name| first.get(*name) != second.get(*name));
     names.into_iter().map(|name| Value::from(format!("/{name}"))).collect()
 }
 
