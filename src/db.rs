@@ -300,7 +300,7 @@ fn with_limits(url: &str) -> String {
     for (name, value) in NETWORK_LIMITS {
         if !url.contains(&format!("{name}=")) {
             url.push(if url.contains('?') { '&' } else { '?' });
-            url.push_str(&format!("{name}={value}"));
+            url.extend([name, "=", value]);
         }
     }
     url

@@ -29,7 +29,8 @@ pub struct Message<'a> {
     pub kind: Kind,
     /// The order that it is about.
     pub order_id: &'a str,
-    /// Its place among the messages of the order, which are delivered one after the other.
+    /// Its place among the messages of its order, which are delivered in this order: the version of the order that caused
+    /// it, or the place of the hand-over that it stands in for.
     pub position: i64,
     /// The JSON text that is sent.
     pub payload: &'a str,

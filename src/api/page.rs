@@ -67,7 +67,8 @@ impl Query {
             if !names.contains(&name.as_str()) {
                 query.fault("", "UnknownParameter", &format!("The parameters are {}.", names.join(", ")));
             } else if value.contains('\0') {
-                query.fault(&name, "NotText", "U+0000 is not allowed.");
+                // No text of the database can hold it; PostgreSQL refuses the whole query, as if it were broken.
+                query.fault(&name, "ZeroCharacter", "The character U+0000 cannot be in a value.");
             } else if query.values.insert(name.clone(), value).is_some() {
                 query.fault(&name, "Repeated", "Send the parameter once.");
             }
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_a_database_cannot_hold_is_a_fault_of_the_query() {
-        assert_eq!(faults("limit=%00"), [("/limit".to_owned(), "NotText")]);
+        assert_eq!(faults("limit=%00"), [("/limit".to_owned(), "ZeroCharacter")]);
         assert_eq!(faults("limit=5&limit=6"), [("/limit".to_owned(), "Repeated")]);
         assert_eq!(faults("limit=5"), []);
     }

@@ -13,8 +13,12 @@ use crate::schema::Fault;
 /// Bytes of a digest that are kept: enough that a difference is not missed, too few to search for a value.
 const KEPT_BYTES: usize = 8;
 
-/// The digests of the top-level members of a normalised body, as a JSON text: of those that its table knows, so that a body
-/// that is not valid cannot make them long.
+/// The most members that are compared of those that the command does not know, and the most bytes of their names: a body
+/// that is not valid cannot make the record long.
+const MAX_UNKNOWN: usize = 20;
+const MAX_UNKNOWN_NAME: usize = 64;
+
+/// The digests of the top-level members of a normalised body, as a JSON text.
 ///
 /// Each is keyed with the fingerprint, so that equal values in two orders have different digests.
 ///
@@ -27,8 +31,12 @@ pub fn member_digests(asked: &Intent, fingerprint: &Fingerprint) -> String {
 
 fn digests(asked: &Intent, key: &str) -> BTreeMap<String, String> {
     let Json::Object(members) = asked.table.normal(&asked.body) else { return BTreeMap::new() };
-    let known = members.into_iter().filter(|(name, _)| asked.table.member(name).is_some());
-    known.map(|(name, value)| (name, digest(key, &value))).collect()
+    let (known, mut others): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|(name, _)| asked.table.member(name).is_some());
+    others.retain(|(name, _)| name.len() <= MAX_UNKNOWN_NAME);
+    others.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    others.truncate(MAX_UNKNOWN);
+    known.into_iter().chain(others).map(|(name, value)| (name, digest(key, &value))).collect()
 }
 
 fn digest(key: &str, value: &Json) -> String {
@@ -51,8 +59,7 @@ pub fn differences(asked: &Intent, stored: &str, fingerprint: &str) -> Vec<Fault
         .into_iter()
         .filter(|name| first.get(*name) != present.get(*name))
         .map(|name| Fault {
-            // The names of a table need no escaping (RFC 6901, section 3).
-            pointer: format!("/{name}"),
+            pointer: format!("/{}", name.replace('~', "~0").replace('/', "~1")),
             code: "Differs",
             message: "This member is not what the first request with this key sent.".to_owned(),
         })
@@ -87,8 +94,16 @@ mod tests {
     #[test]
     fn members_that_are_changed_added_or_left_out_are_named() {
         let first = r#"{"currency":"EUR","note":"a","items":[{"sku":"A","qty":1}]}"#;
-        let second = r#"{"currency":"EUR","items":[{"sku":"A","qty":2}],"channel":"b"}"#;
-        assert_eq!(pointers(first, second), ["/channel", "/items", "/note"]);
+        let second = r#"{"currency":"EUR","items":[{"sku":"A","qty":2}],"a/b~c":1}"#;
+        assert_eq!(pointers(first, second), ["/a~1b~0c", "/items", "/note"]);
+    }
+
+    #[test]
+    fn a_body_of_unknown_members_has_a_short_record() {
+        let members: Vec<String> = (0..5_000).map(|number| format!(r#""m{number}":1"#)).collect();
+        let long_name = "n".repeat(MAX_UNKNOWN_NAME + 1);
+        let body = format!(r#"{{"note":"a",{},"{long_name}":1}}"#, members.join(","));
+        assert_eq!(pointers(&body, r#"{"note":"a"}"#).len(), MAX_UNKNOWN);
     }
 
     #[test]

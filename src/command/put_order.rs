@@ -7,6 +7,7 @@ use super::order_rows::{self, OrderRow};
 use super::precondition::Precondition;
 use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
+use crate::json;
 use crate::money::exact;
 use crate::order::id::{ORDER_ID, may_be_chosen};
 use crate::order::{self, Order};
@@ -151,11 +152,13 @@ impl PutOrder {
         }
     }
 
-    /// Whether the order that stands has, member for member, the content that was sent.
+    /// Whether the order that stands is what was sent, by the rules of the fingerprint: in the open bag too, which is kept as it
+    /// came, the order of the members and the spelling of numbers say nothing.
     fn is_what_stands(&self, tx: &mut Tx<'_>, old: &OrderRow) -> Result<bool, Fault> {
-        if old.document != self.order.head().to_string() {
+        if canonical(&old.document)? != self.order.head().canonical() {
             return Ok(false);
         }
+        // No line has a bag, so that equal lines have equal texts.
         let lines = order_rows::lines(tx.db, &tx.call.tenant_id, &old.order_id)?;
         Ok(lines.into_iter().eq(self.order.lines().map(|line| line.document().to_string())))
     }
@@ -209,4 +212,9 @@ fn done(order_id: String, status: u16, state: &'static str, goes_on: bool) -> Do
 fn state_name(status: &str) -> Result<&'static str, Fault> {
     let known = order::STATES.iter().find(|state| **state == status);
     known.copied().ok_or_else(|| Fault::Bug(format!("a stored order has the unknown state {status:?}")))
+}
+
+fn canonical(document: &str) -> Result<String, Fault> {
+    let stored = json::parse(document.as_bytes());
+    stored.map(|stored| stored.canonical()).map_err(|_| Fault::Bug("a stored order cannot be read".to_owned()))
 }

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use order_service::problem::{Code, Kept};
 
 use crate::every_command::recipes::{Call, RECIPES};
-use crate::every_command::{client, is_replay_of, request, take_steps, with_bad_body};
+use crate::every_command::{Names, client, is_replay_of, request, take_steps, with_bad_body};
 use crate::harness::database::Dialect;
 use crate::harness::http::{Answer, Caller, send};
 use crate::harness::rival::{Rival, until_waiting};
@@ -80,20 +80,17 @@ struct Walk {
 impl Walk {
     /// Finds the call that works, and makes what it needs.
     async fn prepare(&self, operation: Operation) -> Working {
-        let (before, call, needs) = match &operation.command {
-            Some(command) => {
-                let recipe = RECIPES.iter().find(|recipe| recipe.command == command);
-                let recipe = recipe
-                    .unwrap_or_else(|| panic!("{command} has no recipe: add one to tests/it/every_command/recipes.rs"));
-                (recipe.before, recipe.call, None)
-            }
-            None => {
-                let recipe = READS.iter().find(|recipe| recipe.operation == operation.name);
-                let recipe = recipe.unwrap_or_else(|| {
-                    panic!("{} has no recipe: add one to tests/it/every_problem/recipes.rs", operation.name)
-                });
-                (recipe.before, get(recipe.path), recipe.needs)
-            }
+        let (before, call, needs) = if let Some(command) = &operation.command {
+            let recipe = RECIPES.iter().find(|recipe| recipe.command == command);
+            let recipe = recipe
+                .unwrap_or_else(|| panic!("{command} has no recipe: add one to tests/it/every_command/recipes.rs"));
+            (recipe.before, recipe.call, None)
+        } else {
+            let recipe = READS.iter().find(|recipe| recipe.operation == operation.name);
+            let recipe = recipe.unwrap_or_else(|| {
+                panic!("{} has no recipe: add one to tests/it/every_problem/recipes.rs", operation.name)
+            });
+            (recipe.before, get(recipe.path), recipe.needs)
         };
         let names = take_steps(&operation.name, before, &self.client, self.world.database()).await;
         let powerless = means::powerless(&self.world, &operation, CLIENT);
@@ -156,7 +153,8 @@ impl Walk {
     /// The refusals: those of an invalid body, and the operation's own.
     async fn be_refused(&mut self, all: &[Working]) {
         for working in all.iter().filter(|working| working.is_command()) {
-            self.refuse(working, Code::InvalidRequest, &with_bad_body(&working.call)).await;
+            let call = with_bad_body(&working.call);
+            self.refuse(&working.operation, Code::InvalidRequest, &call, &working.names).await;
         }
         for refusal in REFUSALS {
             let (name, code) = (refusal.operation, refusal.code);
@@ -165,22 +163,12 @@ impl Walk {
             assert!(operation.declares(code), "there is a recipe for {name} {code:?}, which is not declared");
             let purpose = format!("{name}-{code:?}");
             let names = take_steps(&purpose, refusal.before, &self.client, self.world.database()).await;
-            self.refuse_with(operation, code, &refusal.call, &names).await;
+            self.refuse(operation, code, &refusal.call, &names).await;
         }
     }
 
-    async fn refuse(&mut self, working: &Working, code: Code, call: &Call) {
-        self.refuse_with(&working.operation, code, call, &working.names).await;
-    }
-
     /// A refusal of a command is recorded under its key and leaves nothing else; that of a read leaves nothing.
-    async fn refuse_with(
-        &mut self,
-        operation: &Operation,
-        code: Code,
-        call: &Call,
-        names: &crate::every_command::Names,
-    ) {
+    async fn refuse(&mut self, operation: &Operation, code: Code, call: &Call, names: &Names) {
         let place = format!("{} {code:?}", operation.name);
         let before = self.world.database().everything();
         let is_recorded = operation.command.is_some() && code.entry().kept == Kept::Recorded;

@@ -83,7 +83,7 @@ on_both_databases! {
         let operation = shop.get(asked.json()["links"]["operation"].as_str().expect("a path")).await.expect(200);
         assert_eq!(operation.json()["status"], "processing");
         assert!(operation.header("retry-after").is_some());
-        let messages = world.rows("SELECT kind, state, payload FROM outbox ORDER BY position");
+        let messages = world.rows("SELECT kind, state, payload FROM outbox ORDER BY position, message_id");
         assert_eq!((&messages[1]["kind"], &messages[1]["state"]), (&json!("order.cancelled"), &json!("waiting")));
         let payload: Value = serde_json::from_str(messages[1]["payload"].as_str().expect("a text")).expect("JSON");
         let order_id = path.rsplit('/').next().expect("a path has an end");

@@ -33,7 +33,7 @@ async fn etag(caller: &Caller) -> String {
 
 /// The order's messages, oldest first: kind and state.
 fn messages(world: &World) -> Vec<(String, String)> {
-    let rows = world.rows("SELECT kind, state FROM outbox ORDER BY position");
+    let rows = world.rows("SELECT kind, state FROM outbox ORDER BY position, message_id");
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     rows.iter().map(|row| (text(&row["kind"]), text(&row["state"]))).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::SKUS;
+use super::body::{SKUS, UNKNOWN};
 
 /// The commands, by the table of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,7 +136,7 @@ impl Ask {
                 items.push(json!({"sku": SKUS[0], "qty": format!("0.{number}5")}));
             }
             Kind::Release => {
-                other.body["surplus"] = number.into();
+                other.body[UNKNOWN[1]] = number.into();
                 other.invalid = true;
             }
         }

@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// The SKUs of all bodies. The second has to be escaped in a path.
 pub const SKUS: [&str; 2] = ["A", "ľ/b"];
 
+/// Members that no command knows.
+pub const UNKNOWN: [&str; 2] = ["frobnicate", "surplus"];
+
 /// What is wrong with a body that is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -80,7 +83,7 @@ impl OrderBody {
             None => {}
             Some(Fault::Missing) => drop(body.remove("currency")),
             Some(Fault::Zero) => items[0]["qty"] = "0".into(),
-            Some(Fault::Unknown) => drop(body.insert("frobnicate".to_owned(), 1.into())),
+            Some(Fault::Unknown) => drop(body.insert(UNKNOWN[0].to_owned(), 1.into())),
             Some(Fault::Currency) => drop(body.insert("currency".to_owned(), "EURO".into())),
         }
         body.insert("items".to_owned(), items.into());

@@ -2,23 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::body::OrderBody;
+use super::body::{Extra, OrderBody};
 use super::contract::Age;
 use super::prove;
-use super::spelling::Spelling;
-use super::step::{Expires, OrderName, Read, Rights, Step, Try, Wish};
+use super::spelling::{Spelling, Twist};
+use super::step::{Content, Expires, OrderName, Precondition, Read, Rights, Step, Try, Wish};
 use crate::harness::world::{World, on_both_databases};
 
+fn smallest(external: Option<usize>) -> OrderBody {
+    OrderBody { currency: "EUR", lines: vec![(0, "1")], external, channel: true, gross: None, extra: None, fault: None }
+}
+
 fn order(external: Option<usize>) -> Wish {
-    Wish::Create(OrderBody {
-        currency: "EUR",
-        lines: vec![(0, "1")],
-        external,
-        channel: true,
-        gross: None,
-        extra: None,
-        fault: None,
-    })
+    Wish::Create(smallest(external))
 }
 
 fn new(client: usize, key: usize, wish: Wish) -> Try {
@@ -36,6 +32,19 @@ on_both_databases! {
             Step::Rivals(new(0, 0, order(None)), new(0, 1, order(Some(0)))),
             Step::Try(new(0, 2, order(Some(0)))),
         ]);
+    }
+
+    /// In the open bag too, the order of members and the spelling of numbers make no other order.
+    async fn an_order_that_stands_is_what_was_sent_however_its_bag_is_spelled(world: World) {
+        let put = |precondition, content| Wish::Put { order: OrderName::Chosen(0), precondition, content };
+        let sent = Content::Of(OrderBody { extra: Some(Extra::BagOfNumber), ..smallest(None) });
+        let spelling = Spelling::of([Twist::Reversed, Twist::ZerosInNumbers]);
+        prove(&world, &[
+            Step::Try(Try::New { client: 0, slot: 0, key: 0, wish: put(Precondition::Absent, sent), spelling }),
+            Step::Try(new(0, 1, put(Precondition::Stale, Content::AsItStands))),
+            Step::Try(new(0, 2, put(Precondition::Present, Content::AsItStands))),
+        ]);
+        assert_eq!(world.rows("SELECT version FROM orders"), [json!({"version": 1})]);
     }
 
     /// A key that was forgotten is won anew by another request; the shop's own id still stands for the first one.

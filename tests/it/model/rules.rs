@@ -183,6 +183,9 @@ impl Tenant {
         if old.paid > Decimal::ZERO && old.body["currency"] != ask.body["currency"] {
             return refused(409, "CurrencyMismatch", Some(id));
         }
+        if ask.body["totals"].is_object() && decimal(&ask.body["totals"]["gross"]) < old.paid {
+            return refused(409, "Overpayment", Some(id));
+        }
         let withdrawn = self.withdraw_hand_over(id);
         if withdrawn.is_none() && old.status != "rejected" {
             return refused(409, "OrderNotReplaceable", Some(id));

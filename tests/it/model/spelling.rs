@@ -77,6 +77,11 @@ const INSTANTS: [&str; 1] = ["expiresAt"];
 const BAG: &str = "extensions";
 
 impl Spelling {
+    /// These twists.
+    pub fn of<const N: usize>(twists: [Twist; N]) -> Self {
+        Self(BTreeSet::from(twists))
+    }
+
     fn has(&self, twist: Twist) -> bool {
         self.0.contains(&twist)
     }
