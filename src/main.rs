@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use order_service::app::{self, App};
-use order_service::config::{Config, SECRET_PREFIX};
+use order_service::config::Config;
 use order_service::db::{self, Db, Pool};
-use order_service::erp::KINDS;
-use order_service::erp::webhook::{self, UnknownOutcome};
-use order_service::outbox::connection::{self, Wanted};
 use order_service::retention::{self, Cleaner, Step};
 use order_service::{api, api_key};
+
+mod cli;
+
+use cli::Failure;
 
 #[derive(Parser)]
 #[command(version, about = "An order service with idempotent commands. Settings come from the environment and .env.")]
@@ -33,7 +34,7 @@ enum Task {
     Relay,
     /// Connect a tenant to its ERP.
     #[command(subcommand)]
-    Erp(Erp),
+    Erp(cli::erp::Task),
     /// Drop recorded answers past the replay window, and forget keys past the key memory.
     #[command(subcommand)]
     Retention(Retention),
@@ -82,38 +83,6 @@ enum Key {
     },
 }
 
-#[derive(Subcommand)]
-enum Erp {
-    /// Make or change the connection of a tenant. What waits for it is delivered from now on.
-    Set(ErpSet),
-    /// Ask the ERP of a tenant whether it is there and lets us in, and say what is wrong.
-    Check {
-        /// The company whose ERP it is.
-        #[arg(long)]
-        tenant: String,
-    },
-}
-
-#[derive(Args)]
-struct ErpSet {
-    /// The company whose ERP it is. It exists as soon as it has an API key.
-    #[arg(long)]
-    tenant: String,
-    /// Which gateway.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(KINDS))]
-    kind: String,
-    /// Where the ERP is.
-    #[arg(long, required_if_eq("kind", "webhook"))]
-    url: Option<String>,
-    /// The name of the variable that holds the secret; it begins with `ORDERS_SECRET_`.
-    #[arg(long, required_if_eq("kind", "webhook"))]
-    secret_env: Option<String>,
-    /// webhook: what follows when nobody knows whether a message arrived. lookup: GET <url>/<reference> is asked. resend: the
-    /// receiver promises to do nothing twice for one Idempotency-Key. hold: a person has to look.
-    #[arg(long, value_parser = ["lookup", "resend", "hold"], default_value = "lookup")]
-    unknown_outcome: String,
-}
-
 fn main() -> ExitCode {
     match run(Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
@@ -129,8 +98,6 @@ fn main() -> ExitCode {
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
-
-type Failure = Box<dyn std::error::Error>;
 
 fn run(task: Task) -> Result<(), Failure> {
     if let Task::Openapi = task {
@@ -149,7 +116,7 @@ fn run(task: Task) -> Result<(), Failure> {
             Ok(())
         }
         Task::Relay => relay(&config),
-        Task::Erp(task) => connect_erp(&config, task),
+        Task::Erp(task) => cli::erp::run(&config, task),
         Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
         Task::Key(key) => administer_keys(&config, key),
         Task::Openapi => unreachable!("printed above, without any setting"),
@@ -181,43 +148,6 @@ fn relay(config: &Config) -> Result<(), Failure> {
         log::info!("stopped");
         Ok(())
     })
-}
-
-fn connect_erp(config: &Config, task: Erp) -> Result<(), Failure> {
-    db::migrate(&config.database)?;
-    let mut db = Db::open(&config.database)?;
-    match task {
-        Erp::Set(set) => set_erp(config, &mut db, &set),
-        Erp::Check { tenant } => {
-            let found = connection::find(&mut db, &tenant)?;
-            let found = found.ok_or_else(|| format!("tenant '{tenant}' has no ERP; 'erp set' makes the connection"))?;
-            if let (Some(until), Some(reason)) = (found.paused_until, &found.pause_reason) {
-                println!("paused until {}: {reason}", db::rfc3339(until));
-            }
-            let said = actix_web::rt::System::new().block_on(app::ping(config, &found))?;
-            println!("{said}");
-            Ok(())
-        }
-    }
-}
-
-fn set_erp(config: &Config, db: &mut Db, set: &ErpSet) -> Result<(), Failure> {
-    if !api_key::tenant_exists(db, &set.tenant)? {
-        return Err(format!("there is no tenant '{}'; 'key add' makes one", set.tenant).into());
-    }
-    if set.secret_env.as_deref().is_some_and(|name| !name.starts_with(SECRET_PREFIX)) {
-        return Err(format!("--secret-env names a variable that begins with {SECRET_PREFIX}").into());
-    }
-    let options = match UnknownOutcome::named(&set.unknown_outcome) {
-        Some(unknown_outcome) if set.kind == webhook::KIND => unknown_outcome.options(),
-        _ => "{}".to_owned(),
-    };
-    let (url, secret_name) = (set.url.as_deref(), set.secret_env.as_deref());
-    let wanted = Wanted { kind: &set.kind, url, secret_name, options: &options };
-    app::check_connection(config, &set.tenant, &wanted)?;
-    let waiting = connection::set(db, &set.tenant, &wanted)?;
-    println!("tenant '{}' is connected by '{}'; {waiting} messages wait for it", set.tenant, set.kind);
-    Ok(())
 }
 
 /// Shown once, on standard output: the demo key is not stored anywhere.

@@ -5,7 +5,8 @@ use super::{Fault, Rule, Scope};
 
 /// Every room and its height. A room uses rooms below it and itself; rooms of one height do not know each other.
 const HEIGHTS: &[(&str, u8)] = &[
-    ("main", 10),
+    ("main", 11),
+    ("cli", 10),
     ("app", 9),
     ("api", 8),
     ("relay", 8),
@@ -30,7 +31,7 @@ const HEIGHTS: &[(&str, u8)] = &[
 /// Values may use each other.
 const VALUE: u8 = 1;
 
-const EDGE: &[&str] = &["main", "app", "api"];
+const EDGE: &[&str] = &["main", "cli", "app", "api"];
 /// There is no layer of repositories: a read of the API is a query where it is answered.
 const STORAGE: &[&str] = &["db", "api_key", "outbox", "stock", "payment", "command", "api", "relay", "retention"];
 
