@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
+.PHONY: help run build test test-erp lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,11 @@ build: ## build the service without running it
 test: ## run all tests, on SQLite and on a private PostgreSQL (installs PostgreSQL where it may)
 	@sh tests/tools/need-postgres.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh
+
+test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3, installed where it may)
+	@sh tests/tools/need-postgres.sh
+	@sh tests/tools/need-tryton.sh
+	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh --test real_erp
 
 lint: lint-format lint-code lint-docs lint-dependencies ## check format, code, docs and dependencies
 

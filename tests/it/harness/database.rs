@@ -11,7 +11,7 @@ use diesel::deserialize::{self, FromSql, QueryableByName};
 use diesel::row::{Field, NamedRow, Row};
 use diesel::sql_types::{BigInt, Binary, Double, Text};
 use diesel::sqlite::{Sqlite, SqliteType};
-use diesel::{Connection, PgConnection, RunQueryDsl, SqliteConnection, sql_query};
+use diesel::{Connection, PgConnection, QueryResult, RunQueryDsl, SqliteConnection, sql_query};
 use order_service::db::migrate;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
@@ -98,9 +98,7 @@ impl Database {
     /// The rows of a query, each an object with the columns as its members.
     pub fn rows(&self, query: &str) -> Vec<Value> {
         let rows = match &self.place {
-            Place::Sqlite { directory } => sql_query(query)
-                .load(&mut open_sqlite(directory))
-                .map(|rows| rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect()),
+            Place::Sqlite { directory } => sqlite_rows(&mut open_sqlite(directory), query),
             Place::Postgres { .. } => self
                 .on_postgres(|connection| {
                     sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row")).load(connection)
@@ -152,6 +150,12 @@ impl Drop for Database {
             assert!(dropped.is_ok() || std::thread::panicking(), "{name}: {dropped:?}");
         }
     }
+}
+
+/// The rows of a query on any SQLite file, each an object with the columns as its members.
+pub fn sqlite_rows(connection: &mut SqliteConnection, query: &str) -> QueryResult<Vec<Value>> {
+    let rows = sql_query(query).load(connection)?;
+    Ok(rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect())
 }
 
 fn open_sqlite(directory: &TempDir) -> SqliteConnection {

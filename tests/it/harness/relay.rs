@@ -46,10 +46,14 @@ pub struct HandRelay {
 impl HandRelay {
     /// A relay on the world's database.
     pub fn new(world: &World, settings: &[(&str, &str)]) -> Self {
-        let config = relay_config(world.database(), settings);
+        Self::of(&relay_config(world.database(), settings))
+    }
+
+    /// A relay with this configuration.
+    pub fn of(config: &Config) -> Self {
         let metrics = Arc::new(Metrics::new(PoolConnections::default));
         let pool = Pool::single(&config.database, Duration::from_secs(10));
-        Self { relay: Relay::new(&config, pool, Arc::clone(&metrics)), metrics }
+        Self { relay: Relay::new(config, pool, Arc::clone(&metrics)), metrics }
     }
 
     /// One round; returns how many attempts it made.
@@ -99,7 +103,8 @@ pub fn connect_sandbox(world: &World, tenant: &str) {
     set(world, tenant, &Wanted { kind: "sandbox", url: None, secret_name: None, options: "{}" });
 }
 
-fn set(world: &World, tenant: &str, wanted: &Wanted<'_>) {
+/// Makes or changes the connection of a tenant, which has a client already.
+pub fn set(world: &World, tenant: &str, wanted: &Wanted<'_>) {
     let mut db = Db::open(&config(world.database().url(), &[]).database).expect("the database takes connections");
     connection::set(&mut db, tenant, wanted).expect("the tenant exists");
 }
