@@ -8,6 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use rust_decimal::Decimal;
+
 use crate::config::Secrets;
 use crate::db;
 use crate::json::{self, Json};
@@ -18,6 +20,7 @@ mod http;
 mod public_address;
 pub mod sandbox;
 mod signature;
+pub mod tryton;
 pub mod webhook;
 
 /// What a gateway gives back in time.
@@ -37,10 +40,11 @@ pub trait Gateway: Send + Sync {
     /// Hands an order over.
     fn create<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
 
-    /// Drives an order that the ERP has to the state it is wanted in. An ERP that does so by itself needs nothing.
-    fn advance<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, ()> {
+    /// Drives an order that the ERP has to the state it is wanted in. An ERP that does so by itself needs nothing. Returns the
+    /// ERP's own name of the order where it has one only now.
+    fn advance<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Option<String>> {
         let _ = delivery;
-        Box::pin(async { Ok(()) })
+        Box::pin(async { Ok(None) })
     }
 
     /// Asks for an order to be cancelled.
@@ -48,6 +52,43 @@ pub trait Gateway: Send + Sync {
 
     /// Tells that an order was paid.
     fn receive_payment<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
+
+    /// The orders that the ERP made since a moment, one page at a time. `after` is what the page before called `next`.
+    fn list<'a>(&'a self, since: db::Instant, after: Option<&'a str>) -> Pending<'a, Listing> {
+        let _ = (since, after);
+        Box::pin(async { Ok(Listing::CannotList) })
+    }
+}
+
+/// What an ERP tells of its orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// It can be asked for single orders only.
+    CannotList,
+    /// Some of them.
+    Page {
+        /// The orders, in an order of the ERP's.
+        orders: Vec<Listed>,
+        /// Where the next page begins; `None`: this was the last.
+        next: Option<String>,
+    },
+}
+
+/// An order in the list of an ERP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Our permanent name of it.
+    pub reference: String,
+    /// The ERP's own name of it.
+    pub erp_reference: Option<String>,
+    /// ISO 4217, upper case.
+    pub currency: Option<String>,
+    /// What the customer pays.
+    pub total: Option<Decimal>,
+    /// How many lines it has.
+    pub lines: Option<usize>,
+    /// Whether it is cancelled.
+    pub cancelled: bool,
 }
 
 /// How a doubt about an earlier attempt is removed.
@@ -159,6 +200,7 @@ impl Delivery {
 pub struct Gateways {
     http: http::Client,
     sandbox: sandbox::Sandbox,
+    tryton: tryton::Memory,
     secrets: Secrets,
 }
 
@@ -167,7 +209,8 @@ impl Gateways {
     /// `allow_private` says so.
     #[must_use]
     pub fn new(secrets: Secrets, timeout: Duration, allow_private: bool) -> Gateways {
-        Gateways { http: http::Client::new(timeout, allow_private), sandbox: sandbox::Sandbox::default(), secrets }
+        let http = http::Client::new(timeout, allow_private);
+        Gateways { http, sandbox: sandbox::Sandbox::default(), tryton: tryton::Memory::default(), secrets }
     }
 
     /// The gateway of a connection.
@@ -177,6 +220,7 @@ impl Gateways {
     pub fn open(&self, connection: &Connection) -> Result<Box<dyn Gateway>, Failure> {
         match connection.kind.as_str() {
             sandbox::KIND => Ok(Box::new(self.sandbox.of(&connection.tenant_id))),
+            tryton::KIND => Ok(Box::new(tryton::Tryton::open(connection, &self.http, &self.secrets, &self.tryton)?)),
             webhook::KIND => Ok(Box::new(webhook::Webhook::open(connection, &self.http, &self.secrets)?)),
             other => {
                 Err(Failure::Misconfigured(format!("there is no gateway '{other}'; known are {}", KINDS.join(", "))))
@@ -186,4 +230,4 @@ impl Gateways {
 }
 
 /// The kinds of gateways.
-pub const KINDS: &[&str] = &[sandbox::KIND, webhook::KIND];
+pub const KINDS: &[&str] = &[sandbox::KIND, tryton::KIND, webhook::KIND];
