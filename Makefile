@@ -32,6 +32,7 @@ lint-format: ## check that the code is formatted
 lint-code: ## check the code with clippy; a warning is an error
 	@sh tests/tools/need-component.sh clippy
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
+	$(CARGO) clippy --locked --test real_erp -- --deny warnings
 
 lint-docs: ## check that the documentation of the code builds without a warning
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items

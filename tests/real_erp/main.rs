@@ -3,7 +3,12 @@
 
 #[path = "../it"]
 mod it {
-    #![allow(dead_code, unused_imports, reason = "the ground is that of all tests, and these stand on a part of it")]
+    #![allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "the ground is that of all tests, and these stand on a part of it"
+    )]
     pub mod harness;
 }
 use it::harness;

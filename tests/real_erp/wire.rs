@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::wait::until;
+use crate::harness::wait::eventually;
 
 /// How long a request may be on its way to the wire.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -74,9 +74,9 @@ impl Wire {
         self.shared.lock().holds = Some(mark.to_owned());
     }
 
-    /// Waits until a request is held.
-    pub fn until_held(&self) {
-        until(LIMIT, "a request is held", || self.shared.lock().held > 0);
+    /// Waits until a request is held. The other futures of the test go on.
+    pub async fn until_held(&self) {
+        eventually(LIMIT, "a request that is held", async || (self.shared.lock().held > 0).then_some(())).await;
     }
 
     /// Lets what is held go on.
