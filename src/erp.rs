@@ -8,8 +8,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use rust_decimal::Decimal;
-
 use crate::config::Secrets;
 use crate::db;
 use crate::json::{self, Json};
@@ -17,11 +15,14 @@ use crate::outbox::Kind;
 use crate::outbox::connection::Connection;
 
 mod http;
+mod listing;
 mod public_address;
 pub mod sandbox;
 mod signature;
 pub mod tryton;
 pub mod webhook;
+
+pub use listing::{Listed, Listing};
 
 /// What a gateway gives back in time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -53,42 +54,12 @@ pub trait Gateway: Send + Sync {
     /// Tells that an order was paid.
     fn receive_payment<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
 
-    /// The orders that the ERP made since a moment, one page at a time. `after` is what the page before called `next`.
+    /// Lists the orders that the ERP has of ours and that were made there since a moment, page by page: `after` is what the
+    /// page before named as the next. It holds what came in under our names alone, whatever became of it.
     fn list<'a>(&'a self, since: db::Instant, after: Option<&'a str>) -> Pending<'a, Listing> {
         let _ = (since, after);
         Box::pin(async { Ok(Listing::CannotList) })
     }
-}
-
-/// What an ERP tells of its orders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listing {
-    /// It can be asked for single orders only.
-    CannotList,
-    /// Some of them.
-    Page {
-        /// The orders, in an order of the ERP's.
-        orders: Vec<Listed>,
-        /// Where the next page begins; `None`: this was the last.
-        next: Option<String>,
-    },
-}
-
-/// An order in the list of an ERP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Our permanent name of it.
-    pub reference: String,
-    /// The ERP's own name of it.
-    pub erp_reference: Option<String>,
-    /// ISO 4217, upper case.
-    pub currency: Option<String>,
-    /// What the customer pays.
-    pub total: Option<Decimal>,
-    /// How many lines it has.
-    pub lines: Option<usize>,
-    /// Whether it is cancelled.
-    pub cancelled: bool,
 }
 
 /// How a doubt about an earlier attempt is removed.

@@ -43,7 +43,7 @@ pub(crate) struct Set {
     #[arg(long, value_parser = ["lookup", "resend", "hold"], default_value = "lookup")]
     unknown_outcome: String,
     #[command(flatten)]
-    tryton: tryton_settings::Settings,
+    tryton: Box<tryton_settings::Settings>,
 }
 
 pub(crate) fn run(config: &Config, task: Task) -> Result<(), Failure> {

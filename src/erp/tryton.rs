@@ -37,6 +37,7 @@ use sale::{FIELDS, Mapping};
 pub const KIND: &str = "tryton";
 
 const SALE: &str = "sale.sale";
+const SHOP: &str = "web.shop";
 
 /// The Tryton of one tenant.
 #[allow(missing_debug_implementations, reason = "it holds a secret")]
@@ -91,22 +92,9 @@ impl Tryton {
     }
 
     async fn shop(&self, rest: &Rest, now: Option<db::Instant>) -> Result<Shop, Failure> {
-        const MODEL: &str = "web.shop";
         let id = self.options.web_shop;
-        let row = match self.shelf.get(MODEL, &id.to_string(), now) {
-            Some(row) => row,
-            None => {
-                let fields = ["name", "company.party.name", "company.currency.code"];
-                let row = rest.record(MODEL, i64::from(id), &fields).await?;
-                let row = row.ok_or_else(|| {
-                    Failure::Misconfigured(format!(
-                        "the ERP has no web shop {id}, or does not show it to the user of the key"
-                    ))
-                })?;
-                self.shelf.put(MODEL, &id.to_string(), &row, now);
-                row
-            }
-        };
+        let known = self.shelf.get(SHOP, &id.to_string(), now);
+        let row = if let Some(row) = known { row } else { self.ask_for_shop(rest, now).await? };
         let text = |path: &[&str]| value::at(&row, path).and_then(Json::as_text).unwrap_or_default().to_owned();
         let company = value::id(&row, &["company", "id"]);
         let company = company.ok_or_else(|| {
@@ -119,6 +107,19 @@ impl Tryton {
         }
         let company_name = text(&["company", "party", "name"]);
         Ok(Shop { name: text(&["name"]), company, company_name, currency: text(&["company", "currency", "code"]) })
+    }
+
+    async fn ask_for_shop(&self, rest: &Rest, now: Option<db::Instant>) -> Result<Json, Failure> {
+        let id = self.options.web_shop;
+        let row = rest.record(SHOP, i64::from(id), &["name", "company.party.name", "company.currency.code"]).await?;
+        let row = row.ok_or_else(|| {
+            Failure::Misconfigured(format!(
+                "there is no web shop {id} at this address; check the name of the database in the URL, the id of the shop, \
+                 and what the user of the key may read"
+            ))
+        })?;
+        self.shelf.put(SHOP, &id.to_string(), &row, now);
+        Ok(row)
     }
 
     /// Says who answers, and whether the user of the key may do what the gateway does.
@@ -188,6 +189,7 @@ impl Session<'_> {
         let known = known::gather(&asking, &order).await?;
         let mapping = Mapping { order: &order, known: &known, options: self.options, shop: &self.shop };
         // What cannot become a sale leaves no customer behind.
+        mapping.currency()?;
         mapping.lines()?;
         let code = party::code(&order, self.options.web_shop, &delivery.reference);
         let buyer = party::buyer(&self.rest, &order, &code, &known.countries).await?;

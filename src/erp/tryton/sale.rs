@@ -38,9 +38,7 @@ impl Mapping<'_> {
     /// when the order was written down, for one that does not say when it was placed.
     pub(super) fn sale(&self, reference: &str, placed: Option<&str>, buyer: &Buyer) -> Result<Json, Failure> {
         let document = self.order.document();
-        let currency = self.known.currency.ok_or_else(|| {
-            Failure::Refused(format!("the ERP does not know the currency {}", self.order.currency().code()))
-        })?;
+        let currency = self.currency()?;
         let seen = document.text("externalOrderNumber").or_else(|| document.text("externalOrderId"));
         let lines = self.lines()?;
         let day = document.text("placedAt").or(placed).and_then(day);
@@ -57,6 +55,13 @@ impl Mapping<'_> {
             ("comment", value::optional(comment(document).as_deref())),
             ("lines", value::made(lines)),
         ]))
+    }
+
+    /// The currency of the sale.
+    pub(super) fn currency(&self) -> Result<i64, Failure> {
+        self.known.currency.ok_or_else(|| {
+            Failure::Refused(format!("the ERP does not know the currency {}", self.order.currency().code()))
+        })
     }
 
     /// The lines of the sale, one for each of the order's and in their order.
@@ -102,8 +107,11 @@ impl One<'_> {
         let named = line.name().or(line.sku()).unwrap_or(line.kind());
         Ok(value::object([
             ("product", product.map_or(Json::Null, |product| value::integer(product.id))),
-            // A product has its own name in Tryton, in every language.
-            ("description", if product.is_some() { Json::Null } else { value::text(named) }),
+            // Goods have their own name in Tryton, in every language.
+            (
+                "description",
+                if product.is_some() && line.kind() == "product" { Json::Null } else { value::text(named) },
+            ),
             ("quantity", value::number(qty)),
             ("unit", unit.map_or(Json::Null, |unit| value::integer(unit.id))),
             ("unit_price", value::amount(price)),
