@@ -25,6 +25,8 @@ mod payment;
 mod price;
 mod rest;
 mod sale;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub(super) use known::Memory;

@@ -1,6 +1,7 @@
 //! The way of an order to the ERP, on both databases, against an ERP that does what the test asks of it.
 
 mod cancel;
+mod conformance;
 mod duty;
 mod gateways;
 mod killed;
@@ -8,3 +9,4 @@ mod leases;
 mod outcomes;
 mod pace;
 mod sandbox;
+mod tryton;

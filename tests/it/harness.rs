@@ -13,5 +13,6 @@ pub mod raw;
 pub mod relay;
 pub mod rival;
 pub mod settings;
+pub mod tryton;
 pub mod wait;
 pub mod world;
