@@ -9,6 +9,8 @@ mod it {
         unused_macros,
         reason = "the ground is that of all tests, and these stand on a part of it"
     )]
+    #[path = "erp/conformance.rs"]
+    pub mod conformance;
     pub mod harness;
 }
 use it::harness;
@@ -19,5 +21,6 @@ mod cancel;
 mod connection;
 mod crowd;
 mod doubt;
+mod promises;
 mod tryton;
 mod wire;

@@ -128,9 +128,9 @@ impl Tryton {
         });
     }
 
-    /// Waits until it has so many sales.
-    pub fn until_sales(&self, count: usize) {
-        until(LIMIT, &format!("the ERP has {count} sales"), || self.count("sale_sale") >= count);
+    /// Waits until a table, or a table and a condition, has so many rows.
+    pub fn until(&self, what: &str, count: usize) {
+        until(LIMIT, &format!("the ERP has {count} of {what}"), || self.count(what) >= count);
     }
 
     fn open(&self) -> SqliteConnection {
