@@ -101,16 +101,21 @@ struct Running {
 
 /// Runs a test body in a world of its own, and clears it whatever the outcome.
 pub fn prove<F: Future<Output = ()>>(dialect: Dialect, body: impl FnOnce(World) -> F) {
+    prove_within(LIMIT, dialect, body);
+}
+
+/// As [`prove`], for a body that has more to do than others.
+pub fn prove_within<F: Future<Output = ()>>(limit: Duration, dialect: Dialect, body: impl FnOnce(World) -> F) {
     actix_web::rt::System::new().block_on(async {
         let stage = Rc::new(Stage { database: Database::migrated(dialect), apps: RefCell::default() });
         let test = async {
             stage.run(stage.build(&[])).await;
             body(World { stage: Rc::clone(&stage) }).await;
         };
-        let outcome = AssertUnwindSafe(tokio::time::timeout(LIMIT, test)).catch_unwind().await;
+        let outcome = AssertUnwindSafe(tokio::time::timeout(limit, test)).catch_unwind().await;
         stage.stop_all().await;
         match outcome {
-            Ok(ended) => ended.unwrap_or_else(|_| panic!("the test did not end within {LIMIT:?}")),
+            Ok(ended) => ended.unwrap_or_else(|_| panic!("the test did not end within {limit:?}")),
             Err(panic) => resume_unwind(panic),
         }
     });
