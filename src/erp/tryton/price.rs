@@ -4,7 +4,6 @@
 use rust_decimal::Decimal;
 
 use super::known::taxes;
-use crate::json::Json;
 use crate::money::{exact, sum};
 use crate::order::Line;
 
