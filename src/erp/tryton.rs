@@ -41,6 +41,9 @@ pub const KIND: &str = "tryton";
 const SALE: &str = "sale.sale";
 const SHOP: &str = "web.shop";
 
+/// The models that the gateway writes.
+const MODELS: [&str; 5] = [SALE, "sale.line", "party.party", "party.address", "ir.note"];
+
 /// The Tryton of one tenant.
 #[allow(missing_debug_implementations, reason = "it holds a secret")]
 pub struct Tryton {
@@ -114,12 +117,15 @@ impl Tryton {
     async fn ask_for_shop(&self, rest: &Rest, now: Option<db::Instant>) -> Result<Json, Failure> {
         let id = self.options.web_shop;
         let row = rest.record(SHOP, i64::from(id), &["name", "company.party.name", "company.currency.code"]).await?;
-        let row = row.ok_or_else(|| {
-            Failure::Misconfigured(format!(
-                "there is no web shop {id} at this address; check the name of the database in the URL, the id of the shop, \
-                 and what the user of the key may read"
-            ))
-        })?;
+        let Some(row) = row else {
+            let rows = rest.search(SHOP, value::list([]), &["name"]).await.unwrap_or_default();
+            let shops =
+                rows.iter().filter_map(|row| Some(format!("{} '{}'", value::id(row, &["id"])?, row.text("name")?)));
+            let shops = shops.collect::<Vec<_>>().join(", ");
+            let shops =
+                if shops.is_empty() { "none; check the name of the database in the URL".to_owned() } else { shops };
+            return Err(Failure::Misconfigured(format!("there is no web shop {id}; the user of the key sees {shops}")));
+        };
         self.shelf.put(SHOP, &id.to_string(), &row, now);
         Ok(row)
     }
@@ -133,26 +139,7 @@ impl Tryton {
             )),
             other => other,
         })?;
-        let models = [SALE, "sale.line", "party.party", "party.address", "ir.note"];
-        let question = value::object([("models", value::list(models.map(value::text)))]);
-        let Said::Done(access) = session.rest.call("ir.model.access", "get_access", &question).await? else {
-            return Err(Failure::Misconfigured("the user of the key may not ask for its rights".to_owned()));
-        };
-        // Tryton on SQLite answers 1 where it means true.
-        let allowed = |answer: Option<&Json>| {
-            answer.is_some_and(|answer| {
-                answer.as_bool().unwrap_or_else(|| answer.as_number().is_some_and(|number| number.as_str() != "0"))
-            })
-        };
-        for model in models {
-            for right in ["read", "create", "write"] {
-                if !allowed(value::at(&access, &[model, right])) {
-                    return Err(Failure::Misconfigured(format!(
-                        "the user of the key may not {right} {model}; add the groups Sales and Party to it"
-                    )));
-                }
-            }
-        }
+        session.check_rights().await?;
         let Shop { name, company_name, .. } = &session.shop;
         Ok(format!("Tryton answers: web shop '{name}' of {company_name}, and the key may write sales"))
     }
@@ -165,6 +152,29 @@ fn order_of(delivery: &Delivery) -> Result<Order, Failure> {
 }
 
 impl Session<'_> {
+    /// Makes sure that the user of the key may do what the gateway does. Tryton refuses what is not allowed as it refuses a bad
+    /// order, and no order must be lost to a right that lacks.
+    async fn check_rights(&self) -> Result<(), Failure> {
+        let question = value::object([("models", value::list(MODELS.map(value::text)))]);
+        let Said::Done(access) = self.rest.call("ir.model.access", "get_access", &question).await? else {
+            return Err(Failure::Misconfigured("the user of the key may not ask for its rights".to_owned()));
+        };
+        // Tryton answers 1 where its database has no truth values.
+        let allowed = |answer: &Json| {
+            answer.as_bool().unwrap_or_else(|| answer.as_number().is_some_and(|number| number.as_str() != "0"))
+        };
+        for model in MODELS {
+            for right in ["read", "create", "write"] {
+                if !value::at(&access, &[model, right]).is_some_and(allowed) {
+                    return Err(Failure::Misconfigured(format!(
+                        "the user of the key may not {right} {model}; add the group Sales to it"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The sale of a reference, as far as Tryton shows it now.
     async fn find(&self, reference: &str) -> Result<Option<Json>, Failure> {
         let domain = value::list([
@@ -182,6 +192,15 @@ impl Session<'_> {
     }
 
     async fn create(&self, delivery: &Delivery) -> Result<Taken, Failure> {
+        let made = self.make(delivery).await;
+        if let Err(Failure::Refused(_)) = made {
+            self.check_rights().await?;
+        }
+        made
+    }
+
+    /// The loop that is safe: look, make, and look once more when it is refused.
+    async fn make(&self, delivery: &Delivery) -> Result<Taken, Failure> {
         let order = order_of(delivery)?;
         if let Some(taken) = self.known(&delivery.reference, &order).await? {
             return Ok(taken);

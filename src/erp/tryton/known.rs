@@ -137,10 +137,14 @@ pub(super) fn product_code<'a>(line: Line<'a>, options: &'a Options) -> Option<&
     if line.kind() == "product" { line.sku() } else { options.skus.get(line.kind()).map(String::as_str) }
 }
 
+/// The taxes that a line tells.
+pub(super) fn taxes(line: Line<'_>) -> &[Json] {
+    line.document().get("taxes").and_then(Json::as_array).unwrap_or_default()
+}
+
 /// The rates of a line's taxes in percent, as they are written in the settings, too.
-pub(super) fn rates(line: Line<'_>) -> impl Iterator<Item = Decimal> + '_ {
-    let taxes = line.document().get("taxes").and_then(Json::as_array).unwrap_or_default().iter();
-    taxes.filter_map(|tax| tax.text("rate").and_then(exact)).map(|rate| rate.normalize())
+fn rates(line: Line<'_>) -> impl Iterator<Item = Decimal> + '_ {
+    taxes(line).iter().filter_map(|tax| tax.text("rate").and_then(exact)).map(|rate| rate.normalize())
 }
 
 /// Asks for all that an order speaks of. Changes nothing.

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use crate::json::Json;
+use super::known::taxes;
 use crate::money::{exact, sum};
 use crate::order::Line;
 
@@ -56,8 +56,7 @@ pub(super) fn unit_price(
 
 /// A total without the taxes in it: by their amounts where each has one, else by their rates.
 fn without_tax(line: Line<'_>, total: Decimal) -> Result<Decimal, NoPrice> {
-    let taxes = line.document().get("taxes").and_then(Json::as_array).unwrap_or_default();
-    let member = |name: &'static str| taxes.iter().map(move |tax| tax.text(name).and_then(exact));
+    let member = |name: &'static str| taxes(line).iter().map(move |tax| tax.text(name).and_then(exact));
     if let Some(tax) = sum(member("amount")) {
         return total.checked_sub(tax).ok_or(NoPrice::TooLarge);
     }

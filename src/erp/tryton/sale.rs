@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::known::{Known, Product, Unit, counts_pieces, product_code, rates};
+use super::known::{Known, Product, Unit, counts_pieces, product_code, taxes};
 use super::options::Options;
 use super::price::unit_price;
 use super::{Shop, value};
@@ -67,7 +67,7 @@ impl Mapping<'_> {
     /// The lines of the sale, one for each of the order's and in their order.
     pub(super) fn lines(&self) -> Result<Vec<Json>, Failure> {
         let document = self.order.document();
-        let untaxed = self.order.lines().all(|line| rates(line).next().is_none());
+        let untaxed = self.order.lines().all(|line| taxes(line).is_empty());
         let includes_tax = document.get("pricesIncludeTax").and_then(Json::as_bool) == Some(true);
         let tax = document.get("totals").and_then(|totals| totals.text("tax")).and_then(exact);
         if untaxed && !includes_tax && tax.is_some_and(|tax| !tax.is_zero()) {
@@ -173,8 +173,8 @@ impl One<'_> {
             let hidden = "the user of the key may not read the taxes of products; add the group Account to it";
             return product.taxes.clone().ok_or_else(|| Failure::Misconfigured(hidden.to_owned()));
         }
-        let taxes = self.line.document().get("taxes").and_then(Json::as_array).unwrap_or_default();
-        let taxes = taxes.iter().map(|tax| (tax.text("rate").and_then(exact), tax.text("amount").and_then(exact)));
+        let taxes =
+            taxes(self.line).iter().map(|tax| (tax.text("rate").and_then(exact), tax.text("amount").and_then(exact)));
         let mut ids = Vec::new();
         for (rate, amount) in taxes {
             let Some(rate) = rate.map(|rate| rate.normalize()) else {

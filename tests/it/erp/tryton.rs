@@ -122,6 +122,17 @@ async fn a_refusal_by_the_unique_reference_is_the_order_being_there() {
 }
 
 #[actix_web::test]
+async fn a_right_that_lacks_is_no_fault_of_the_order() {
+    let tryton = FakeTryton::start();
+    tryton.forbid();
+    let gateway = gateway(&tryton, OPTIONS);
+    let said = "the user of the key may not create sale.sale; add the group Sales to it".to_owned();
+    assert_eq!(gateway.ping().await, Err(Failure::Misconfigured(said.clone())));
+    let sent = delivery(Kind::OrderCreated, "web/1", &small(2));
+    assert_eq!(gateway.create(&sent).await, Err(Failure::Misconfigured(said)));
+}
+
+#[actix_web::test]
 async fn another_order_under_our_name_is_a_conflict_for_a_person() {
     let tryton = FakeTryton::start();
     let gateway = gateway(&tryton, OPTIONS);
@@ -130,7 +141,7 @@ async fn another_order_under_our_name_is_a_conflict_for_a_person() {
     gateway.create(&delivery(Kind::OrderCreated, "web/1", &two_lines)).await.expect("it is taken");
     let dearer = json!({"customerId": "cus_1", "currency": "EUR",
         "items": [{"sku": "ABC", "qty": 1, "total": "10"}, {"sku": "TEE", "qty": 1, "total": "5.03"}]});
-    for (other, difference) in [(small(2), "2 lines, ours are 1"), (dearer, "a total of 15.00, ours is 15.03")] {
+    for (other, difference) in [(small(2), "2 lines, ours are 1"), (dearer, "a total of 15, ours is 15.03")] {
         let sent = delivery(Kind::OrderCreated, "web/1", &other);
         for failure in [gateway.create(&sent).await.map(drop), gateway.find(&sent).await.map(drop)] {
             let Err(Failure::Conflict(said)) = failure else { panic!("{failure:?}") };
@@ -288,7 +299,7 @@ on_both_databases! {
         let (done, said) = run(&["erp", "check", "--tenant", TENANT]);
         assert!(done && said.contains("Tryton answers: web shop 'Shop' of Acme"), "{said}");
         tryton.script("GET 1", &[Say::Page(401), Say::Page(404), Say::Page(500)]);
-        for wrong in ["does not accept the key in ORDERS_SECRET_HOOK", "there is no web shop 1", "modules sale and web_shop"] {
+        for wrong in ["does not accept the key in ORDERS_SECRET_HOOK", "there is no web shop 1; the user of the key sees 1 'Shop'", "modules sale and web_shop"] {
             let (done, said) = run(&["erp", "check", "--tenant", TENANT]);
             assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{said}");
         }

@@ -59,6 +59,7 @@ struct Inner {
     sales: Vec<Value>,
     parties: Vec<Value>,
     notes: Vec<Value>,
+    may_not_create: bool,
 }
 
 impl State {
@@ -114,6 +115,11 @@ impl FakeTryton {
     /// How many requests there were of this method whose path ends so.
     pub fn requests(&self, request: &str) -> usize {
         self.state.lock().requests.iter().filter(|seen| *seen == request).count()
+    }
+
+    /// The user of the key may make nothing from now on, though it may look.
+    pub fn forbid(&self) {
+        self.state.lock().may_not_create = true;
     }
 
     /// Changes a sale, as a person may in the ERP.
@@ -186,13 +192,14 @@ impl Inner {
             ("GET", ["web.shop", "1"]) => Ok(json!({"id": 1, "name": "Shop", "company":
                 {"id": 1, "party": {"id": 9, "name": "Acme"}, "currency": {"id": 1, "code": "EUR"}}})),
             ("POST", ["ir.model.access", "get_access"]) => {
-                let all = json!({"read": true, "create": 1, "write": true, "delete": 0});
+                let all = json!({"read": true, "create": u8::from(!self.may_not_create), "write": true, "delete": 0});
                 let models = body["models"].as_array().ok_or(500_u16)?.iter();
                 Ok(models.map(|model| (model.as_str().unwrap_or_default().to_owned(), all.clone())).collect())
             }
             ("GET", [model]) => Ok(self.search(model, &domain)),
             ("POST", ["party.party"]) => self.make_party(body),
             ("PUT", ["party.party", id]) => self.add_addresses(id, &body),
+            ("POST", ["sale.sale"]) if self.may_not_create => Err(0),
             ("POST", ["sale.sale"]) => self.make_sale(body),
             ("POST", ["ir.note"]) => {
                 self.notes.push(body.clone());
@@ -212,6 +219,7 @@ impl Inner {
             "account.tax" => json!([tax(1, "0.19"), tax(2, "0.07"), tax(3, "0.07")]),
             "country.country" => json!([{"id": 1, "code": "DE"}, {"id": 2, "code": "SK"}]),
             "currency.currency" => json!([{"id": 1, "code": "EUR"}]),
+            "web.shop" => json!([{"id": 1, "name": "Shop"}]),
             "party.party" => json!(self.parties),
             "sale.sale" => json!(self.sales),
             "ir.note" => json!(self.notes),
