@@ -84,7 +84,8 @@ pub(super) async fn deliver(gateway: &dyn Gateway, leased: &Leased, rules: &Rule
     };
     let verification = gateway.verification(leased.kind);
     let limits = Limits { request: rules.erp_timeout, deadline };
-    let absent = match leased.unknown_since.map(|since| since + rules.settle_window) {
+    let window_ends = leased.unknown_since.map(|since| since + rules.settle_window);
+    let absent = match window_ends {
         None => Doubt::None,
         Some(window_ends) => match verify(gateway, verification, &delivery, leased, (window_ends, limits)).await {
             Ok(doubt) => doubt,
@@ -98,7 +99,20 @@ pub(super) async fn deliver(gateway: &dyn Gateway, leased: &Leased, rules: &Rule
     let report = in_time(limits, send(gateway, &delivery, absent)).await;
     let report = report.unwrap_or_else(|failure| Report::of_failure(&failure, absent));
     let ask_a_person = report.outcome == Outcome::Unknown && verification == Verification::AskAPerson;
-    Report { ask_a_person, ..report }
+    match window_ends {
+        Some(window_ends) if may_still_come(&report, verification, window_ends > delivery.now) => {
+            let detail = format!("refused, but an earlier request may still come through: {}", report.detail);
+            let report = Report::new(Outcome::Unknown, detail, Doubt::Kept);
+            Report { not_before: Some(window_ends), ..report }
+        }
+        _ => Report { ask_a_person, ..report },
+    }
+}
+
+/// Whether a refusal is not the last word. Where "not found" allows another try at once, an earlier request may still be at
+/// work, and take the order after all.
+fn may_still_come(report: &Report, verification: Verification, within_window: bool) -> bool {
+    report.outcome == Outcome::Refused && verification == Verification::LookThenSend && within_window
 }
 
 /// Until when an attempt may go on.
