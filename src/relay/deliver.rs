@@ -63,7 +63,8 @@ impl Report {
         let detail = failure.to_string();
         match failure {
             Failure::Refused(_) => Report::new(Outcome::Refused, detail, Doubt::None),
-            Failure::Conflict(_) => Report::new(Outcome::Conflict, detail, doubt),
+            // Something is there under our name, perhaps of our own making: nothing may be taken back as if it were not.
+            Failure::Conflict(_) => Report::new(Outcome::Conflict, detail, Doubt::Arose),
             Failure::Misconfigured(_) => Report::new(Outcome::Misconfigured, detail, doubt),
             Failure::NotDelivered(_) => Report::new(Outcome::NotDelivered, detail, doubt),
             Failure::Unavailable { retry_after, .. } => {
@@ -192,4 +193,27 @@ async fn in_time<T>(limits: Limits, work: impl Future<Output = Result<T, Failure
     let end = limits.deadline.min(Instant::now() + limits.request);
     let answered = tokio::time::timeout_at(end.into(), work).await;
     answered.unwrap_or_else(|_| Err(Failure::Unknown("the ERP did not answer in time".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Doubt, Report};
+    use crate::erp::Failure;
+
+    #[test]
+    fn only_a_failure_that_surely_left_nothing_leaves_no_doubt() {
+        let text = || "why".to_owned();
+        let unavailable = Failure::Unavailable { detail: text(), retry_after: None };
+        for (failure, of_none, of_kept) in [
+            (Failure::Refused(text()), Doubt::None, Doubt::None),
+            (Failure::Conflict(text()), Doubt::Arose, Doubt::Arose),
+            (Failure::Misconfigured(text()), Doubt::None, Doubt::Kept),
+            (Failure::NotDelivered(text()), Doubt::None, Doubt::Kept),
+            (unavailable, Doubt::None, Doubt::Kept),
+            (Failure::Unknown(text()), Doubt::Arose, Doubt::Arose),
+        ] {
+            let found = [Doubt::None, Doubt::Kept].map(|before| Report::of_failure(&failure, before).doubt);
+            assert_eq!(found, [of_none, of_kept], "{failure:?}");
+        }
+    }
 }
