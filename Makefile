@@ -18,7 +18,7 @@ test: ## run all tests, on SQLite and on a private PostgreSQL (installs PostgreS
 	@sh tests/tools/need-postgres.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh
 
-test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3, installed where it may)
+test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3.11, installed where it may)
 	@sh tests/tools/need-postgres.sh
 	@sh tests/tools/need-tryton.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh --test real_erp

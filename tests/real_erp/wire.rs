@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::harness::wait::eventually;
 
-/// How long a request may be on its way to the wire.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long a request may be on its way, and the server busy with it.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A wire, from a port of its own to the server. It carries nothing more once this value is gone.
 pub struct Wire {
@@ -33,6 +33,8 @@ struct State {
     /// Every `POST` whose first line holds this waits.
     holds: Option<String>,
     held: usize,
+    /// Requests that the server has not answered yet, whether or not somebody still waits for the answer.
+    under_way: usize,
     /// How many answers were lost.
     lost: usize,
 }
@@ -85,6 +87,11 @@ impl Wire {
         self.shared.changed.notify_all();
     }
 
+    /// Waits until the server has ended everything that was asked of it, also what nobody waits for any more.
+    pub async fn until_idle(&self) {
+        eventually(LIMIT, "the end of all requests", async || (self.shared.lock().under_way == 0).then_some(())).await;
+    }
+
     /// How many `POST` requests there were whose first line holds `mark`.
     pub fn posts(&self, mark: &str) -> usize {
         self.shared.lock().requests.iter().filter(|line| is_post(line, mark)).count()
@@ -105,7 +112,10 @@ impl Shared {
 
     /// Carries one request and its answer. Tryton closes a connection after each.
     fn carry(&self, mut client: TcpStream) {
-        if let Some(answer) = self.ask(&client) {
+        self.lock().under_way += 1;
+        let answer = self.ask(&client);
+        self.lock().under_way -= 1;
+        if let Some(answer) = answer {
             // Whoever asked may have hung up long ago, which is what some tests want.
             let _ = client.write_all(&answer);
         }

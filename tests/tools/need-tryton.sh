@@ -2,7 +2,7 @@
 # Makes sure that a real ERP is there for `make test-erp`: Tryton 8.0 on SQLite, from PyPI, with the master data of a small
 # company. It is built once, below the target directory; the tests copy its database and never change it.
 #
-# It needs Python 3 with its module venv. Debian and Ubuntu: installs them by apt-get when it may (as root, or by sudo
+# It needs Python 3.11 or newer with its module venv. Debian and Ubuntu: installs them by apt-get when it may (as root, or by sudo
 # without a password). Elsewhere it says what to install, and fails. It never skips.
 
 set -eu
@@ -22,7 +22,7 @@ as_root() {
 
 # Debian has Python without the part of venv that brings pip.
 found() {
-    python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 9))' 2>/dev/null
+    python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
 
 need_python() {
@@ -38,7 +38,7 @@ need_python() {
         fi
     fi
     cat >&2 <<'ADVICE'
-The tests against a real ERP need Python 3.9 or newer with its module venv.
+The tests against a real ERP need Python 3.11 or newer with its module venv.
   Debian, Ubuntu:  sudo apt-get install python3-venv
   Fedora:          sudo dnf install python3
   macOS:           brew install python
