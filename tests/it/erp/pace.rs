@@ -74,7 +74,9 @@ on_both_databases! {
         let (_, second) = create(&shop, "2").await;
         assert_eq!(relay.step().await, 0, "while it is paused nothing is sent");
         let paused = world.rows("SELECT pause_reason, spent FROM erp_connections, outbox WHERE position = 1");
-        assert_eq!(paused[0], json!({"pause_reason": "the ERP answered 401: the ERP's own words", "spent": 0}));
+        assert_eq!(paused[0]["spent"], 0);
+        let reason = paused[0]["pause_reason"].as_str().expect("a pause has a reason");
+        assert!(reason.starts_with("the ERP answered 401: the ERP's own words; check that both sides hold the same secret"), "{reason}");
         make_due(&world);
         assert_eq!(relay.step().await, 1, "one order tries whether it is well again");
         relay.drain(&world).await;
