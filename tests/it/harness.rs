@@ -13,5 +13,6 @@ pub mod raw;
 pub mod relay;
 pub mod rival;
 pub mod settings;
+pub mod tls;
 pub mod wait;
 pub mod world;

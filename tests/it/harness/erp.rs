@@ -8,6 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::tls::Identity;
 use super::wait::until;
 
 /// A test waits so long for a request; far longer than any relay of the tests rests.
@@ -64,6 +67,7 @@ impl Request {
 
 /// The ERP. It hangs up and ends with this value.
 pub struct FakeErp {
+    scheme: &'static str,
     address: SocketAddr,
     state: Arc<State>,
     listening: Option<JoinHandle<()>>,
@@ -109,6 +113,15 @@ impl State {
 impl FakeErp {
     /// An ERP on a free port that accepts everything.
     pub fn start() -> Self {
+        Self::listen("http", None)
+    }
+
+    /// As [`FakeErp::start`], behind TLS.
+    pub fn start_with_tls(identity: &Identity) -> Self {
+        Self::listen("https", Some(identity.server()))
+    }
+
+    fn listen(scheme: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let state = Arc::new(State::default());
@@ -118,16 +131,16 @@ impl FakeErp {
                 if served.closed.load(Ordering::SeqCst) {
                     return;
                 }
-                let state = Arc::clone(&served);
-                thread::spawn(move || serve(&state, stream));
+                let (state, tls) = (Arc::clone(&served), tls.clone());
+                thread::spawn(move || talk(&state, stream, tls));
             }
         });
-        Self { address, state, listening: Some(listening) }
+        Self { scheme, address, state, listening: Some(listening) }
     }
 
     /// Where it takes webhooks.
     pub fn url(&self) -> String {
-        format!("http://{}/hooks/orders", self.address)
+        format!("{}://{}/hooks/orders", self.scheme, self.address)
     }
 
     /// What it does with the next messages; afterwards it accepts.
@@ -198,8 +211,21 @@ impl Drop for FakeErp {
     }
 }
 
-fn serve(state: &State, mut stream: TcpStream) {
-    let Some(request) = read(&mut stream) else { return };
+fn talk(state: &State, mut stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
+    let connection = stream.try_clone().expect("a socket can be named twice");
+    match tls {
+        None => serve(state, &mut stream),
+        Some(tls) => {
+            let session = ServerConnection::new(tls).expect("the certificate is good");
+            serve(state, &mut StreamOwned::new(session, stream));
+        }
+    }
+    // Who was given no answer is cut off here. It may have hung up long ago, which is what some tests want.
+    let _ = connection.shutdown(Shutdown::Both);
+}
+
+fn serve(state: &State, stream: &mut (impl Read + Write)) {
+    let Some(request) = read(stream) else { return };
     let step = {
         let mut inner = state.lock();
         inner.requests.push(request.clone());
@@ -211,10 +237,8 @@ fn serve(state: &State, mut stream: TcpStream) {
     };
     let answer = act(state, &request, step.unwrap_or(Step::Accept));
     state.lock().under_way -= 1;
-    match answer {
-        // Whoever asked may have hung up long ago, which is what some tests want.
-        Some(answer) => drop(stream.write_all(answer.as_bytes())),
-        None => drop(stream.shutdown(Shutdown::Both)),
+    if let Some(answer) = answer {
+        let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.flush());
     }
 }
 
@@ -280,7 +304,7 @@ fn answer(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
-fn read(stream: &mut TcpStream) -> Option<Request> {
+fn read(stream: &mut impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
