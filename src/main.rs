@@ -5,7 +5,7 @@ use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use order_service::app::{self, App};
+use order_service::app::{App, RelayAlone};
 use order_service::config::Config;
 use order_service::db::{self, Db, Pool};
 use order_service::retention::{self, Cleaner, Step};
@@ -30,7 +30,7 @@ enum Task {
     Migrate(Migrate),
     /// Print the OpenAPI document.
     Openapi,
-    /// Bring orders to the ERP and do nothing else, until SIGTERM or SIGINT. Any number of these may run.
+    /// Bring orders to the ERP and serve nothing but metrics, until SIGTERM or SIGINT. Any number of these may run.
     Relay,
     /// Connect a tenant to its ERP.
     #[command(subcommand)]
@@ -115,7 +115,7 @@ fn run(task: Task) -> Result<(), Failure> {
             }
             Ok(())
         }
-        Task::Relay => relay(&config),
+        Task::Relay => relay(config),
         Task::Erp(task) => cli::erp::run(&config, task),
         Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
         Task::Key(key) => administer_keys(&config, key),
@@ -140,11 +140,15 @@ fn serve(config: Config) -> Result<(), Failure> {
     })
 }
 
-fn relay(config: &Config) -> Result<(), Failure> {
+fn relay(config: Config) -> Result<(), Failure> {
     db::migrate(&config.database)?;
     actix_web::rt::System::new().block_on(async {
+        let relay = RelayAlone::build(config)?;
         log::info!("bringing orders to the ERP; stop with SIGTERM or SIGINT");
-        app::relay_alone(config).await?;
+        if let Some(address) = relay.metrics_address() {
+            log::info!("metrics at http://{address}/metrics");
+        }
+        relay.run().await?;
         log::info!("stopped");
         Ok(())
     })

@@ -1,6 +1,7 @@
 //! The way of an order to the ERP, on both databases, against an ERP that does what the test asks of it.
 
 mod cancel;
+mod connection;
 mod duty;
 mod gateways;
 mod killed;
