@@ -16,7 +16,7 @@ use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools, Usage};
-use crate::erp::{Failure, Gateways, sandbox};
+use crate::erp::{Failure, Gateway, Gateways, sandbox};
 use crate::metrics::{Metrics, PoolConnections};
 use crate::outbox::connection::{self, Connection, Wanted};
 use crate::relay::Relay;
@@ -149,7 +149,15 @@ async fn stop_signal() -> io::Result<()> {
 /// # Errors
 /// What is wrong, in words.
 pub async fn ping(config: &Config, connection: &Connection) -> Result<String, Failure> {
-    gateways(config).open(connection)?.ping().await
+    gateway(config, connection)?.ping().await
+}
+
+/// The way to the ERP of a connection.
+///
+/// # Errors
+/// What is wrong with the connection, in words.
+pub fn gateway(config: &Config, connection: &Connection) -> Result<Box<dyn Gateway>, Failure> {
+    gateways(config).open(connection)
 }
 
 /// Checks a connection before it is written down, without asking the ERP.

@@ -15,10 +15,13 @@ use crate::outbox::Kind;
 use crate::outbox::connection::Connection;
 
 mod http;
+mod listing;
 mod public_address;
 pub mod sandbox;
 mod signature;
 pub mod webhook;
+
+pub use listing::{Listed, Listing};
 
 /// What a gateway gives back in time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -48,6 +51,13 @@ pub trait Gateway: Send + Sync {
 
     /// Tells that an order was paid.
     fn receive_payment<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
+
+    /// Lists the orders that the ERP has of ours and that were made there since a moment, page by page: `after` is what the
+    /// page before named as the next. It holds what came in under our names alone, whatever became of it.
+    fn list<'a>(&'a self, since: db::Instant, after: Option<&'a str>) -> Pending<'a, Listing> {
+        let _ = (since, after);
+        Box::pin(async { Ok(Listing::CannotList) })
+    }
 }
 
 /// How a doubt about an earlier attempt is removed.

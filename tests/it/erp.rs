@@ -8,4 +8,5 @@ mod killed;
 mod leases;
 mod outcomes;
 mod pace;
+mod reconcile;
 mod sandbox;

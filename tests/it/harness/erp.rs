@@ -90,7 +90,8 @@ struct Inner {
     orders: Vec<String>,
     cancelled: Vec<String>,
     payments: Vec<String>,
-    keys: Vec<String>,
+    /// Each key, and the reference that it came with.
+    keys: Vec<(String, String)>,
     ignores_keys: bool,
     released: u64,
     under_way: usize,
@@ -181,7 +182,14 @@ impl FakeErp {
 
     /// The references of the orders that it has made, each as often as it was made.
     pub fn orders(&self) -> Vec<String> {
-        self.state.lock().orders.clone()
+        self.state.lock().orders.iter().filter(|order| !order.is_empty()).cloned().collect()
+    }
+
+    /// Loses an order, and all that it was told of it, as a backup does that is put back. The names of the others stay.
+    pub fn lose(&self, reference: &str) {
+        let mut inner = self.state.lock();
+        inner.orders.iter_mut().filter(|order| *order == reference).for_each(String::clear);
+        inner.keys.retain(|(_, of)| of != reference);
     }
 
     /// The references of the orders that it has cancelled.
@@ -281,10 +289,10 @@ fn take(state: &State, request: &Request) -> String {
     }
     let (message, key) = (request.json(), request.header("idempotency-key").to_owned());
     let reference = message["reference"].as_str().expect("every message has a reference").to_owned();
-    if inner.keys.contains(&key) && !inner.ignores_keys {
+    if inner.keys.iter().any(|(known, _)| *known == key) && !inner.ignores_keys {
         return answer(409, "", "");
     }
-    inner.keys.push(key);
+    inner.keys.push((key, reference.clone()));
     match message["type"].as_str() {
         Some("order.cancelled") => inner.cancelled.push(reference),
         Some("payment.received") => inner.payments.push(reference),
