@@ -1,6 +1,7 @@
 //! The way of an order to the ERP, on both databases, against an ERP that does what the test asks of it.
 
 mod cancel;
+mod conformance;
 mod connection;
 mod duty;
 mod gateways;
@@ -10,3 +11,4 @@ mod outcomes;
 mod pace;
 mod reconcile;
 mod sandbox;
+mod tryton;

@@ -14,5 +14,6 @@ pub mod relay;
 pub mod rival;
 pub mod settings;
 pub mod tls;
+pub mod tryton;
 pub mod wait;
 pub mod world;

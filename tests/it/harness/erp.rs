@@ -308,11 +308,13 @@ fn name(index: usize) -> String {
     format!(r#"{{"erpReference":"SO-{}"}}"#, index + 1)
 }
 
-fn answer(status: u16, headers: &str, body: &str) -> String {
+/// A whole answer.
+pub fn answer(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
-fn read(stream: &mut impl Read) -> Option<Request> {
+/// Reads a request; `None` where the peer hung up.
+pub fn read(stream: &mut impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
