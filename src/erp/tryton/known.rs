@@ -22,8 +22,9 @@ const REMEMBERED: Duration = Duration::from_mins(5);
 /// The most answers that are remembered of one connection.
 const MOST: usize = 20_000;
 
-/// The most codes in one question, so that its URL stays short enough for every proxy.
-const CODES_AT_ONCE: usize = 50;
+/// The most bytes of codes in one question, which is a URL: gunicorn takes no line of 4,094 bytes, and Base64 adds a third. A
+/// single code is shorter.
+const CODES_AT_ONCE: usize = 1_500;
 
 /// The units whose symbol in Tryton is known. Pieces are not among them: they are counted in the unit of the product.
 const SYMBOLS: &[(&str, &str)] = &[
@@ -252,7 +253,7 @@ impl Asking<'_> {
                 _ => unknown.push(text),
             }
         }
-        for texts in unknown.chunks(CODES_AT_ONCE) {
+        for texts in portions(unknown) {
             let domain =
                 value::list([value::condition(field, "in", value::list(texts.iter().map(|text| value::text(text))))]);
             let mut answers = BTreeMap::<String, Vec<Json>>::new();
@@ -287,7 +288,42 @@ impl Asking<'_> {
     }
 }
 
+/// Codes in as many questions as they need.
+fn portions(texts: Vec<String>) -> Vec<Vec<String>> {
+    let (mut portions, mut room) = (Vec::<Vec<String>>::new(), 0);
+    for text in texts {
+        // Two quotes and a comma.
+        let size = text.len() + 3;
+        match portions.last_mut() {
+            Some(portion) if size <= room => {
+                room -= size;
+                portion.push(text);
+            }
+            _ => {
+                room = CODES_AT_ONCE.saturating_sub(size);
+                portions.push(vec![text]);
+            }
+        }
+    }
+    portions
+}
+
 fn unit(row: &Json) -> Option<Unit> {
     let digits = u32::try_from(value::id(row, &["digits"])?).ok()?;
     Some(Unit { id: value::id(row, &["id"])?, digits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::portions;
+
+    #[test]
+    fn no_question_is_longer_than_a_url_may_be_and_no_code_is_left_out() {
+        let codes: Vec<String> = (0..1_000).map(|number| format!("SKU-{number:04}")).collect();
+        let asked = portions(codes.clone());
+        assert!(asked.iter().all(|portion| portion.iter().map(|code| code.len() + 3).sum::<usize>() <= 1_500));
+        assert_eq!(asked.concat(), codes);
+        let longest = vec!["Ж".repeat(255), "😀".repeat(255), "A".to_owned()];
+        assert_eq!(portions(longest.clone()), [vec![longest[0].clone()], longest[1..].to_vec()]);
+    }
 }
