@@ -1,5 +1,7 @@
 //! `order-service erp`: which ERP a tenant has, and whether it answers.
 
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
 use order_service::config::{Config, SECRET_PREFIX};
 use order_service::db::{self, Db};
@@ -9,6 +11,7 @@ use order_service::outbox::connection::{self, Wanted};
 use order_service::{api_key, app};
 
 use super::Failure;
+use super::reconcile::{self, Reconcile};
 
 mod tryton_settings;
 
@@ -22,6 +25,8 @@ pub(crate) enum Task {
         #[arg(long)]
         tenant: String,
     },
+    /// Compare our orders with the ERP's, and say what is missing, extra or different.
+    Reconcile(Reconcile),
 }
 
 #[derive(Args)]
@@ -46,11 +51,14 @@ pub(crate) struct Set {
     tryton: Box<tryton_settings::Settings>,
 }
 
-pub(crate) fn run(config: &Config, task: Task) -> Result<(), Failure> {
+pub(crate) fn run(config: &Config, task: Task) -> Result<ExitCode, Failure> {
+    if let Task::Reconcile(asked) = &task {
+        return reconcile::run(config, asked);
+    }
     db::migrate(&config.database)?;
     let mut db = Db::open(&config.database)?;
     match task {
-        Task::Set(set) => connect(config, &mut db, &set),
+        Task::Set(set) => connect(config, &mut db, &set)?,
         Task::Check { tenant } => {
             let found = connection::find(&mut db, &tenant)?;
             let found = found.ok_or_else(|| format!("tenant '{tenant}' has no ERP; 'erp set' makes the connection"))?;
@@ -59,9 +67,10 @@ pub(crate) fn run(config: &Config, task: Task) -> Result<(), Failure> {
             }
             let said = actix_web::rt::System::new().block_on(app::ping(config, &found))?;
             println!("{said}");
-            Ok(())
         }
+        Task::Reconcile(_) => unreachable!("it was run above"),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {

@@ -126,10 +126,9 @@ fn failure_of(error: &reqwest::Error) -> Failure {
         return Failure::Misconfigured(address.to_string());
     }
     if error.is_connect() {
-        // rustls reports what it does not accept as invalid data.
-        let tls = cause::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData);
-        if tls {
-            return Failure::Misconfigured("the certificate or the TLS of the ERP is not accepted".to_owned());
+        // A handshake that is only cut off has no such cause: that may pass by itself.
+        if let Some(reason) = cause::<rustls::Error>(error) {
+            return Failure::Misconfigured(format!("the certificate or the TLS of the ERP is not accepted: {reason}"));
         }
         return Failure::NotDelivered("no connection to the ERP could be made".to_owned());
     }

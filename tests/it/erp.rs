@@ -2,11 +2,13 @@
 
 mod cancel;
 mod conformance;
+mod connection;
 mod duty;
 mod gateways;
 mod killed;
 mod leases;
 mod outcomes;
 mod pace;
+mod reconcile;
 mod sandbox;
 mod tryton;

@@ -26,7 +26,11 @@ pub fn shop_at(world: &World, tryton: &Tryton, address: SocketAddr, target: Targ
         &["orders:write", "orders:read", "payments:write", "operations:read", "operations:manage"],
     );
     let (url, options) = (url(address), Options { target, ..Options::of_web_shop(tryton.web_shop()) }.to_json());
-    set(world, TENANT, &Wanted { kind: "tryton", url: Some(&url), secret_name: Some(KEY), options: &options });
+    set(
+        world.database(),
+        TENANT,
+        &Wanted { kind: "tryton", url: Some(&url), secret_name: Some(KEY), options: &options },
+    );
     shop
 }
 

@@ -69,10 +69,13 @@ async fn each_answer_of_a_webhook_means_one_thing() {
     for (number, (step, meaning)) in (0_u32..).zip([
         (Step::Status(400), "refused"),
         (Step::Status(422), "refused"),
-        (Step::Status(301), "misconfigured"),
+        (Step::Status(301), "refused"),
+        (Step::Status(308), "refused"),
         (Step::Status(401), "misconfigured"),
-        (Step::Status(403), "misconfigured"),
-        (Step::Status(404), "misconfigured"),
+        (Step::Status(403), "refused"),
+        (Step::Status(404), "refused"),
+        (Step::Status(405), "refused"),
+        (Step::Status(410), "refused"),
         (Step::Status(408), "unavailable"),
         (Step::Status(425), "unavailable"),
         (Step::Status(429), "unavailable"),
@@ -96,7 +99,7 @@ async fn each_answer_of_a_webhook_means_one_thing() {
         assert_eq!(said, meaning, "{step:?}");
     }
     // Each was one request: nothing below the relay tries again.
-    assert_eq!(erp.requests("POST").len(), 15);
+    assert_eq!(erp.requests("POST").len(), 18);
     let gone = erp.url();
     drop(erp);
     let gateway = gateways().open(&connection("webhook", Some(gone))).expect("it is well configured");
