@@ -22,5 +22,6 @@ mod connection;
 mod crowd;
 mod doubt;
 mod promises;
+mod reconcile;
 mod tryton;
 mod wire;
