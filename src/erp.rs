@@ -15,7 +15,7 @@ use crate::outbox::Kind;
 use crate::outbox::connection::Connection;
 
 mod http;
-mod public_address;
+pub(crate) mod public_address;
 pub mod sandbox;
 mod signature;
 pub mod webhook;

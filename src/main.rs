@@ -30,11 +30,14 @@ enum Task {
     Migrate(Migrate),
     /// Print the OpenAPI document.
     Openapi,
-    /// Bring orders to the ERP and do nothing else, until SIGTERM or SIGINT. Any number of these may run.
+    /// Bring orders to the ERP and mails to the mail server and do nothing else, until SIGTERM or SIGINT. Any number of these may run.
     Relay,
     /// Connect a tenant to its ERP.
     #[command(subcommand)]
     Erp(cli::erp::Task),
+    /// Connect a tenant to the server that sends its mails.
+    #[command(subcommand)]
+    Mail(cli::mail::Task),
     /// Drop recorded answers past the replay window, and forget keys past the key memory.
     #[command(subcommand)]
     Retention(Retention),
@@ -117,6 +120,7 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Relay => relay(&config),
         Task::Erp(task) => cli::erp::run(&config, task),
+        Task::Mail(task) => cli::mail::run(&config, task),
         Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
         Task::Key(key) => administer_keys(&config, key),
         Task::Openapi => unreachable!("printed above, without any setting"),

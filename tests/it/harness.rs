@@ -13,5 +13,6 @@ pub mod raw;
 pub mod relay;
 pub mod rival;
 pub mod settings;
+pub mod smtp;
 pub mod wait;
 pub mod world;
