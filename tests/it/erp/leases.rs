@@ -10,7 +10,9 @@ use serde_json::json;
 
 use crate::harness::database::Dialect;
 use crate::harness::erp::{FakeErp, Step};
-use crate::harness::relay::{HandRelay, create, end_leases, make_due, operation, outcomes, relay_config, shop_with};
+use crate::harness::relay::{
+    HandRelay, create, end_leases, end_settle_window, make_due, operation, outcomes, relay_config, shop_with,
+};
 use crate::harness::wait::eventually;
 use crate::harness::world::{TENANT, World, on_both_databases, prove};
 
@@ -65,6 +67,25 @@ on_both_databases! {
         let done = operation(&shop, &operation_id).await;
         assert_eq!((&done["status"], outcomes(&done)), (&json!("succeeded"), vec!["unknown".into(), "already_there".into()]));
         assert_eq!((erp.requests("POST").len(), erp.orders().len()), (1, 1));
+    }
+
+    /// The lost relay may have sent it as late as the end of its lease, however old an earlier doubt is.
+    async fn the_doubt_about_a_message_that_is_taken_over_is_as_young_as_its_lease(world: World) {
+        let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
+        let shop = shop_with(&world, &erp, "lookup");
+        erp.script(&[Step::Cut]);
+        let (_, operation_id) = create(&shop, "1").await;
+        relay.step().await;
+        make_due(&world);
+        end_settle_window(&world);
+        let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
+        // A lease without a length is over at once; it is a lease all the same (field case 10).
+        let none = Terms { length: Duration::ZERO, ..TERMS };
+        lease::lease(&mut db, TENANT, none).expect("it works").expect("it is due");
+        assert_eq!(relay.step().await, 1);
+        let asked = (erp.requests("GET").len(), erp.requests("POST").len());
+        assert_eq!(asked, (1, 1), "absent proves nothing so soon after the lost relay may have sent it");
+        assert_eq!(outcomes(&operation(&shop, &operation_id).await), ["unknown", "unknown", "unknown"]);
     }
 
     async fn messages_of_one_order_go_one_after_the_other(world: World) {
