@@ -10,6 +10,7 @@ use std::time::Duration;
 use stateright::{Checker, HasDiscoveries, Model};
 
 mod properties;
+mod state;
 mod steps;
 
 /// The attempts that a message has; in the service a setting.
@@ -47,6 +48,8 @@ enum Flaw {
     WithdrawsInDoubt,
     /// A relay sends without a look at how much of its lease is left.
     SendsLate,
+    /// A refusal is final, although an earlier request may still come through.
+    RefusalIsTheLastWord,
 }
 
 /// The protocol with one kind of ERP.
@@ -170,8 +173,10 @@ enum Outcome {
 /// The other side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Erp {
-    /// Whether it takes this order at all; the same every time.
+    /// Whether it takes this order as things are there now.
     takes_it: bool,
+    /// How often that may still change.
+    changes: u8,
     /// How many orders of our reference it has.
     orders: u8,
     /// Whether it has cancelled it.
@@ -222,6 +227,8 @@ enum Action {
     Decide(u8),
     /// A request is lost before the ERP decides.
     Lose(u8),
+    /// Somebody changes at the ERP what the order needs: it takes now what it refused, or the other way round.
+    ErpChanges,
     /// `command::cancel_order`: withdraws the hand-over, or asks the ERP.
     Cancel,
     /// The message of the cancel, delivered behind the hand-over; the ERP agrees or says that it is too late.
@@ -273,6 +280,7 @@ fn every_flaw_of_the_delivery_is_found() {
         (Verification::AskAPerson, Flaw::PermissionStays, properties::ONCE),
         (Verification::LookThenSend, Flaw::WithdrawsInDoubt, properties::ABSENT),
         (Verification::LookAndWait, Flaw::SendsLate, properties::ONCE),
+        (Verification::LookThenSend, Flaw::RefusalIsTheLastWord, properties::ABSENT),
     ];
     for (verification, flaw, broken) in flaws {
         let protocol = Protocol { verification, flaw: Some(flaw) };

@@ -61,7 +61,7 @@ impl Model for Protocol {
             Action::Forget(call) => next.forget(call)?,
             Action::GiveUp(call) => next.calls[call] = Phase::Answering(Told::AtWork),
             Action::Execute(call) => self.execute(&mut next, call),
-            Action::Record(call) => self.record(&mut next, call)?,
+            Action::Record(call) => next.record(call)?,
             Action::Commit(call) => self.commit(&mut next, call)?,
             Action::Fail(call) => {
                 next.faults -= 1;
@@ -203,15 +203,6 @@ impl Protocol {
         }
     }
 
-    fn record(&self, state: &mut State, call: usize) -> Option<()> {
-        match state.calls[call] {
-            Phase::Executed(outcome) => state.calls[call] = Phase::Recorded(outcome),
-            Phase::Unrecorded(outcome) => state.save_reply(call, outcome),
-            _ => return None,
-        }
-        Some(())
-    }
-
     fn commit(&self, state: &mut State, call: usize) -> Option<()> {
         let (Phase::Executed(outcome) | Phase::Recorded(outcome)) = state.calls[call] else { return None };
         let body = self.calls[call].body;
@@ -252,6 +243,15 @@ impl State {
         if self.lock == Some(Holder::Call(call)) {
             self.lock = None;
         }
+    }
+
+    fn record(&mut self, call: usize) -> Option<()> {
+        match self.calls[call] {
+            Phase::Executed(outcome) => self.calls[call] = Phase::Recorded(outcome),
+            Phase::Unrecorded(outcome) => self.save_reply(call, outcome),
+            _ => return None,
+        }
+        Some(())
     }
 
     fn save_reply(&mut self, call: usize, outcome: Outcome) {

@@ -7,18 +7,20 @@ use super::{
     State, Verification, properties,
 };
 
-/// A relay that dies, and another one: enough for a takeover of a takeover.
+/// A relay that dies in the middle; with one that is late that is enough for a takeover of a takeover.
 const CRASHES: u8 = 1;
 /// A relay that is late, and settles after another one has taken over.
 const DELAYS: u8 = 1;
-/// The duty desk tries once more, and then a person decides.
-const RETRIES: u8 = 1;
 
 impl Model for Protocol {
     type State = State;
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
+        // Elsewhere a retry by the duty desk is a new budget, and nothing else.
+        let retries = u8::from(matches!(self.verification, Verification::LookAndWait | Verification::AskAPerson));
+        // An ERP that knows a message by its name answers it the same way every time.
+        let changes = u8::from(self.verification != Verification::SendAgain);
         let state = |takes_it| State {
             message: Message {
                 place: Place::Waiting,
@@ -30,10 +32,10 @@ impl Model for Protocol {
             },
             order: Order::Accepted,
             relays: [Relay::Idle; 2],
-            erp: Erp { takes_it, orders: 0, cancelled: false, requests: Vec::new() },
+            erp: Erp { takes_it, changes, orders: 0, cancelled: false, requests: Vec::new() },
             crashes: CRASHES,
             delays: DELAYS,
-            retries: RETRIES,
+            retries,
             first_end: None,
         };
         vec![state(true), state(false)]
@@ -45,6 +47,9 @@ impl Model for Protocol {
         }
         let undecided = state.erp.requests.iter().filter(|request| request.answer.is_none());
         actions.extend(undecided.flat_map(|request| [Action::Decide(request.token), Action::Lose(request.token)]));
+        if state.erp.changes > 0 && !state.erp.requests.is_empty() {
+            actions.push(Action::ErpChanges);
+        }
         let may_end = state.delays > 0 || !state.is_held();
         if state.message.place == Place::Leased && !state.message.lease_is_over && may_end {
             actions.push(Action::LeaseEnds);
@@ -75,13 +80,17 @@ impl Model for Protocol {
                 next.report(relay, Outcome::NotDelivered, absent);
             }
             Action::Send(relay) => next.send(relay)?,
-            Action::Hear(relay) => next.hear(relay)?,
+            Action::Hear(relay) => self.hear(&mut next, relay)?,
             Action::TimeOut(relay) => self.time_out(&mut next, relay)?,
             Action::Settle(relay) => self.settle(&mut next, relay)?,
             Action::Crash(relay) => next.crash(relay),
             Action::LeaseEnds => next.end_lease(),
             Action::WindowEnds => next.message.doubt = Some(Since { window_is_over: true }),
             Action::Decide(token) => self.decide(&mut next, token)?,
+            Action::ErpChanges => {
+                next.erp.changes -= 1;
+                next.erp.takes_it = !next.erp.takes_it;
+            }
             Action::Lose(token) => next.erp.requests.retain(|request| request.token != token),
             Action::Cancel => self.cancel(&mut next),
             Action::CancelAtErp(agrees) => next.cancel_at_erp(agrees),
@@ -213,6 +222,20 @@ impl Protocol {
         }
     }
 
+    fn hear(&self, state: &mut State, relay: usize) -> Option<()> {
+        let Relay::Asking(lease, _) = state.relays[relay] else { return None };
+        let outcome = state.erp.request(lease.token)?.answer?;
+        let another_may_come = self.verification == Verification::LookThenSend
+            && lease.doubt == Some(Since { window_is_over: false })
+            && !self.has(Flaw::RefusalIsTheLastWord);
+        if outcome == Outcome::Refused && another_may_come {
+            state.report(relay, Outcome::Unknown, Doubt::Kept);
+        } else {
+            state.report(relay, outcome, Doubt::None);
+        }
+        Some(())
+    }
+
     fn time_out(&self, state: &mut State, relay: usize) -> Option<()> {
         let Relay::Asking(..) = state.relays[relay] else { return None };
         let ask = self.verification == Verification::AskAPerson;
@@ -288,21 +311,9 @@ impl State {
         Some(())
     }
 
-    fn hear(&mut self, relay: usize) -> Option<()> {
-        let Relay::Asking(lease, _) = self.relays[relay] else { return None };
-        let outcome = self.erp.request(lease.token)?.answer?;
-        self.report(relay, outcome, Doubt::None);
-        Some(())
-    }
-
     fn crash(&mut self, relay: usize) {
         self.relays[relay] = Relay::Idle;
         self.crashes -= 1;
-    }
-
-    /// Whether the relay that has the lease is alive.
-    fn is_held(&self) -> bool {
-        self.relays.iter().filter_map(Relay::lease).any(|lease| lease.token == self.message.token)
     }
 
     fn end_lease(&mut self) {
@@ -327,61 +338,5 @@ impl State {
     fn cancel_at_erp(&mut self, agrees: bool) {
         self.erp.cancelled = agrees;
         self.order = if agrees { Order::Cancelled } else { Order::Confirmed };
-    }
-
-    /// Gives equal names to states that differ in names alone: tokens are counted from one, relays have no order.
-    fn rename(&mut self) {
-        let mut tokens: Vec<u8> = self.relays.iter().filter_map(Relay::lease).map(|lease| lease.token).collect();
-        tokens.extend(self.erp.requests.iter().map(|request| request.token));
-        tokens.push(self.message.token);
-        tokens.sort_unstable();
-        tokens.dedup();
-        let rank =
-            |token: &mut u8| *token = (1..).zip(&tokens).find(|(_, old)| *old == token).map_or(0, |(new, _)| new);
-        self.relays.iter_mut().filter_map(Relay::lease_mut).for_each(|lease| rank(&mut lease.token));
-        self.erp.requests.iter_mut().for_each(|request| rank(&mut request.token));
-        rank(&mut self.message.token);
-        self.relays.sort_unstable();
-    }
-
-    fn forget_unheard(&mut self) {
-        let relays = self.relays;
-        let waits = |token| relays.iter().any(|relay| matches!(relay, Relay::Asking(lease, _) if lease.token == token));
-        self.erp.requests.retain(|request| request.answer.is_none() || waits(request.token));
-    }
-}
-
-impl Relay {
-    fn lease(&self) -> Option<&Lease> {
-        match self {
-            Relay::Idle => None,
-            Relay::Leased(lease) | Relay::MaySend(lease, _) | Relay::Asking(lease, _) | Relay::Reporting(lease, _) => {
-                Some(lease)
-            }
-        }
-    }
-
-    fn lease_mut(&mut self) -> Option<&mut Lease> {
-        match self {
-            Relay::Idle => None,
-            Relay::Leased(lease) | Relay::MaySend(lease, _) | Relay::Asking(lease, _) | Relay::Reporting(lease, _) => {
-                Some(lease)
-            }
-        }
-    }
-}
-
-impl Erp {
-    fn request(&self, token: u8) -> Option<&Request> {
-        self.requests.iter().find(|request| request.token == token)
-    }
-
-    fn works_on_what_is_old(&self) -> bool {
-        self.requests.iter().any(|request| request.answer.is_none() && request.before_doubt)
-    }
-
-    /// Whether it does not have the order, and will not get it from what is on its way.
-    pub(super) fn is_surely_absent(&self) -> bool {
-        self.orders == 0 && !(self.takes_it && self.requests.iter().any(|request| request.answer.is_none()))
     }
 }
