@@ -185,6 +185,8 @@ fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Insta
             outbox::spent.eq(spent),
             outbox::spent_since.eq(spent_since),
             outbox::unknown_since.eq(unknown_since),
+            // A person's permission is for this attempt alone: a relay that dies over it may have used it.
+            outbox::resend_asked.eq(0),
         ))
         .execute(conn))?;
     attempt::begin(db, (tenant_id, &due.message_id, number), &due.trace_id, now)?;
