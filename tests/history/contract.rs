@@ -27,7 +27,9 @@ impl State {
     pub fn after(&self, ask: &Ask, heard: Option<&Heard>) -> Option<State> {
         match (ask, heard) {
             // A call that nobody knows the end of matters only where it was carried out.
-            (Ask::List { .. } | Ask::Look { .. }, None) | (Ask::Create { .. }, Some(Heard::AtWork)) => Some(self.clone()),
+            (Ask::List { .. } | Ask::Look { .. }, None) | (Ask::Create { .. }, Some(Heard::AtWork)) => {
+                Some(self.clone())
+            }
             (Ask::Create { scope, body, identity }, heard) => match self.claims.get(scope) {
                 Some(claim) => self.answer((scope, claim), *body, identity.as_ref(), heard),
                 None => self.execute(scope, *body, identity.as_ref(), heard),
@@ -53,7 +55,9 @@ impl State {
         let (made, answer) = match (heard, stands) {
             (None, stands) => (stands.is_none(), None),
             (Some(Heard::Made(answer)), None) if !answer.replayed && !self.knows(&answer.order) => (true, Some(answer)),
-            (Some(Heard::Duplicate(answer)), Some(known)) if !answer.replayed && may_be(known.as_ref(), &answer.order) => {
+            (Some(Heard::Duplicate(answer)), Some(known))
+                if !answer.replayed && may_be(known.as_ref(), &answer.order) =>
+            {
                 (false, Some(answer))
             }
             _ => return None,
@@ -121,7 +125,8 @@ impl State {
     }
 
     fn knows(&self, order: &str) -> bool {
-        self.claims.values().any(|claim| claim.names(order)) || self.orders.values().flatten().any(|known| known == order)
+        self.claims.values().any(|claim| claim.names(order))
+            || self.orders.values().flatten().any(|known| known == order)
     }
 }
 

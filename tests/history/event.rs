@@ -1,5 +1,5 @@
 //! A history: what each client asked, when, and what it heard. It can be written as lines of JSON, one for each event, in
-//! the words of Jepsen: `invoke`, then `ok` (heard), `fail` (surely without effect) or `info` (nobody knows).
+//! the words of Jepsen: `invoke`, then `ok` (heard) or `info` (nobody knows). What surely had no effect is left out.
 
 use std::fmt::Write;
 
@@ -58,6 +58,8 @@ pub enum Heard {
     Orders(Vec<String>),
     /// Whether the key names an operation.
     Known(bool),
+    /// What the contract does not know here, such as 500.
+    Other(String),
 }
 
 /// A recorded answer.

@@ -57,14 +57,18 @@ impl Search<'_> {
         self.history.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.end.as_ref()?.0)))
     }
 
+    /// What could have come next in the longest attempt, and did not fit.
     fn explain(&self) -> String {
-        let open = self.history.iter().enumerate().filter(|(index, _)| self.longest & (1 << index) == 0);
-        let open: Vec<String> = open.map(|(_, entry)| format!("  {entry:?}")).collect();
+        let is_open = |index: usize| self.longest & (1 << index) == 0;
+        let first_end = self.ends().filter(|(index, _)| is_open(*index)).map(|(_, at)| at).min();
+        let next =
+            self.history.iter().enumerate().filter(|(index, entry)| is_open(*index) && Some(entry.begin) <= first_end);
+        let next: Vec<String> = next.map(|(_, entry)| format!("  {entry:?}")).collect();
         format!(
             "no order of the {} calls explains what was heard; at best {} of them, and then none of\n{}",
             self.history.len(),
             self.longest.count_ones(),
-            open.join("\n")
+            next.join("\n")
         )
     }
 }

@@ -1,6 +1,7 @@
 //! One mixed run: the program in processes of its own, killed and started again while the shops are at work; then the
 //! check of every history, and of the rows that are left.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,7 +13,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use order_service::api_key;
 use order_service::db::Db;
 
-use super::event::{self, Entry, Heard};
+use super::event::{self, Answer, Entry, Heard};
 use super::linear::check;
 use super::workload::{Draw, Ground, TENANTS, group};
 use crate::harness::database::{Database, Dialect};
@@ -85,6 +86,7 @@ fn run(plan: &Plan, seed: u64) -> Result<(), (String, Vec<Entry>)> {
         addresses: Mutex::new(addresses),
         begin: Instant::now(),
         calls: AtomicUsize::new(0),
+        kills: AtomicUsize::new(0),
     };
     let is_over = AtomicBool::new(false);
     let histories = std::thread::scope(|scope| {
@@ -93,7 +95,14 @@ fn run(plan: &Plan, seed: u64) -> Result<(), (String, Vec<Entry>)> {
         is_over.store(true, Ordering::Relaxed);
         histories
     });
-    judge(&database, histories.map_err(|fault| (fault, Vec::new()))?, plan, seed)
+    let histories = histories.map_err(|fault| (fault, Vec::new()))?;
+    let orders = judge(&database, &histories)?;
+    let (history, kills) = (histories.concat(), ground.kills.into_inner());
+    let found = variety(&history);
+    println!("seed {seed}, {:?}: {} calls, {found:?}, {orders} orders, {kills} kills", plan.dialect, history.len());
+    // A run in which nothing happens proves nothing.
+    let is_full = found.values().all(|number| *number > 0) && kills == plan.kills;
+    if is_full { Ok(()) } else { Err(("the run did not come to every case".to_owned(), history)) }
 }
 
 /// Lets the groups play, some at a time.
@@ -104,7 +113,9 @@ fn play(plan: &Plan, seed: u64, ground: &Ground) -> Result<Vec<Vec<Entry>>, Stri
     runtime.block_on(async {
         let groups = draws.into_iter().enumerate().map(|(number, draw)| group(ground, number, draw));
         let played = stream::iter(groups).buffer_unordered(SIDE_BY_SIDE).try_collect();
-        tokio::time::timeout(LIMIT, played).await.unwrap_or_else(|_| Err(format!("the run does not end within {LIMIT:?}")))
+        tokio::time::timeout(LIMIT, played)
+            .await
+            .unwrap_or_else(|_| Err(format!("the run does not end within {LIMIT:?}")))
     })
 }
 
@@ -120,6 +131,10 @@ fn kill_now_and_then(
         let calls = plan.groups * CALLS_OF_A_GROUP * (kill + 1) / (plan.kills + 1);
         let has_come = || ground.calls.load(Ordering::Relaxed) >= calls || is_over.load(Ordering::Relaxed);
         until(LIMIT, "enough calls were made for the next kill", has_come);
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        ground.kills.fetch_add(1, Ordering::Relaxed);
         let place = kill % processes.len();
         processes.remove(place).kill();
         let next = start();
@@ -136,33 +151,37 @@ fn client_of(database: &Database, tenant: &str, address: SocketAddr) -> Caller {
     Caller::new(address, Some(api_key.unwrap_or_else(|error| panic!("a key can be issued: {error}"))))
 }
 
-/// Checks each history, and that the rows are those of the last state: nothing more, nothing less.
-fn judge(database: &Database, histories: Vec<Vec<Entry>>, plan: &Plan, seed: u64) -> Result<(), (String, Vec<Entry>)> {
+/// Checks each history, and that the rows are those of the last states: nothing more, nothing less. Returns how many orders.
+fn judge(database: &Database, histories: &[Vec<Entry>]) -> Result<usize, (String, Vec<Entry>)> {
     let (mut keys, mut orders) = (0, 0);
-    for history in &histories {
+    for history in histories {
         let state = check(history).map_err(|fault| (fault, history.clone()))?;
         keys += state.count().0;
         orders += state.count().1;
     }
     let count = |number: usize| i64::try_from(number).expect("a run is small");
-    let expected =
-        Tally { claims: count(keys), operations: count(keys), ..Tally::orders(count(orders)) };
+    let expected = Tally { claims: count(keys), operations: count(keys), ..Tally::orders(count(orders)) };
     let found = Tally::of(database);
-    if found != expected {
-        return Err((format!("the rows are {found:?}; what was heard makes {expected:?}"), histories.concat()));
+    if found == expected {
+        return Ok(orders);
     }
-    let history = histories.concat();
-    let heard = |kind: fn(&Heard) -> bool| history.iter().filter_map(|entry| Some(kind(&entry.end.as_ref()?.1))).filter(|is| *is).count();
-    let unheard = history.iter().filter(|entry| entry.end.is_none()).count();
-    let replays = heard(|heard| matches!(heard, Heard::Made(answer) | Heard::Duplicate(answer) if answer.replayed));
-    let conflicts = heard(|heard| *heard == Heard::Conflict);
-    let duplicates = heard(|heard| matches!(heard, Heard::Duplicate(_)));
-    println!(
-        "seed {seed}, {:?}, {} processes, {} kills: {} calls, {unheard} without an answer, {replays} replays, \
-         {conflicts} conflicts, {duplicates} duplicates, {orders} orders",
-        plan.dialect, plan.processes, plan.kills, history.len(),
-    );
-    // A run in which nothing happens proves nothing.
-    let happened = [unheard, replays, conflicts, duplicates, orders].iter().all(|number| *number > 0);
-    if happened { Ok(()) } else { Err(("the run did not come to every case".to_owned(), history)) }
+    Err((format!("the rows are {found:?}; what was heard makes {expected:?}"), histories.concat()))
+}
+
+/// How often each case happened.
+fn variety(history: &[Entry]) -> BTreeMap<&'static str, usize> {
+    let is_replay = |answer: &Answer| if answer.replayed { "replays" } else { "firsts" };
+    let case = |entry: &Entry| match entry.end.as_ref().map(|(_, heard)| heard) {
+        None => "without an answer",
+        Some(Heard::Made(answer)) => is_replay(answer),
+        Some(Heard::Duplicate(_)) => "duplicates",
+        Some(Heard::Conflict) => "conflicts",
+        Some(Heard::AtWork | Heard::Orders(_) | Heard::Known(_) | Heard::Other(_)) => "others",
+    };
+    let cases = ["without an answer", "replays", "firsts", "duplicates", "conflicts"];
+    let mut found: BTreeMap<&'static str, usize> = cases.into_iter().map(|case| (case, 0)).collect();
+    for entry in history {
+        *found.entry(case(entry)).or_default() += 1;
+    }
+    found
 }
