@@ -6,8 +6,6 @@
 //! acknowledged is there; a fault leaves the key free. [`Action`] says which function of the service each step stands
 //! for.
 
-use std::time::Duration;
-
 use stateright::{Checker, HasDiscoveries, Model};
 
 mod properties;
@@ -219,8 +217,6 @@ enum Action {
     CleanerCommits,
 }
 
-const LIMIT: Duration = Duration::from_mins(2);
-
 /// Three calls for one order and one that misuses the key, in each order, over two processes.
 fn arrangements() -> Vec<Vec<Call>> {
     use Body::{One, Other};
@@ -238,7 +234,7 @@ fn one_intent_has_one_effect_whatever_fails() {
         let mut reached = Vec::new();
         for calls in arrangements() {
             let protocol = Protocol { calls, guarded, flaw: None };
-            let checker = protocol.checker().threads(2).timeout(LIMIT).spawn_bfs().join();
+            let checker = protocol.checker().threads(2).spawn_bfs().join();
             println!("guarded: {guarded}: {} states, {} deep", checker.unique_state_count(), checker.max_depth());
             assert!(checker.is_done());
             for (promise, _) in properties::PROMISES {
@@ -265,8 +261,7 @@ fn every_flaw_of_the_claim_is_found() {
     for (flaw, broken) in flaws {
         let mut paths = arrangements().into_iter().filter_map(|calls| {
             let protocol = Protocol { calls, guarded: false, flaw: Some(flaw) };
-            let checker = protocol.checker().timeout(LIMIT);
-            let checker = checker.finish_when(HasDiscoveries::AllOf([broken].into())).spawn_bfs().join();
+            let checker = protocol.checker().finish_when(HasDiscoveries::AllOf([broken].into())).spawn_bfs().join();
             checker.discovery(broken)
         });
         let path = paths.next().unwrap_or_else(|| panic!("{flaw:?}: not found"));
