@@ -164,7 +164,7 @@ async fn verify(
 /// keeps the doubt, and the next attempt finds it and drives on.
 async fn advance(gateway: &dyn Gateway, delivery: &Delivery, limits: Limits, taken: Taken) -> Report {
     match in_time(limits, gateway.advance(delivery)).await {
-        Ok(()) => Report::taken(taken),
+        Ok(named) => Report::taken(Taken { erp_reference: named.or(taken.erp_reference), ..taken }),
         Err(failure) => Report { doubt: Doubt::Arose, ..Report::of_failure(&failure, Doubt::Arose) },
     }
 }
@@ -174,7 +174,7 @@ async fn send(gateway: &dyn Gateway, delivery: &Delivery, absent: Doubt) -> Resu
         Kind::OrderCreated | Kind::OrderReplaced => {
             let taken = gateway.create(delivery).await?;
             match gateway.advance(delivery).await {
-                Ok(()) => Ok(Report::taken(taken)),
+                Ok(named) => Ok(Report::taken(Taken { erp_reference: named.or(taken.erp_reference), ..taken })),
                 Err(failure) => Ok(Report { doubt: Doubt::Arose, ..Report::of_failure(&failure, Doubt::Arose) }),
             }
         }
