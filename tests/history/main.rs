@@ -32,14 +32,18 @@ mod workload;
 use harness::database::Dialect;
 use run::Plan;
 
-#[test]
-fn a_mixed_run_is_one_order_of_steps_on_sqlite() {
-    explained(&Plan { dialect: Dialect::Sqlite, processes: 1, ..Plan::default() });
-}
+mod a_mixed_run_is_one_order_of_steps {
+    use super::{Dialect, Plan, explained};
 
-#[test]
-fn a_mixed_run_is_one_order_of_steps_on_postgres() {
-    explained(&Plan { dialect: Dialect::Postgres, processes: 2, ..Plan::default() });
+    #[test]
+    fn sqlite() {
+        explained(&Plan { dialect: Dialect::Sqlite, processes: 1, ..Plan::default() });
+    }
+
+    #[test]
+    fn postgres() {
+        explained(&Plan { dialect: Dialect::Postgres, processes: 2, ..Plan::default() });
+    }
 }
 
 fn explained(plan: &Plan) {
