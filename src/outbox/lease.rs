@@ -194,6 +194,8 @@ fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Insta
             outbox::spent.eq(spent),
             outbox::spent_since.eq(spent_since),
             outbox::unknown_since.eq(unknown_since),
+            // A person's permission is for this attempt alone: a relay that dies over it may have used it.
+            outbox::resend_asked.eq(0),
         ))
         .execute(conn))?;
     attempt::begin(db, (tenant_id, &due.message_id, number), &due.trace_id, now)?;
@@ -209,8 +211,7 @@ fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Insta
         spent,
         spent_since,
         unknown_since,
-        // The lost relay may have used the word that it may be sent again.
-        resend_asked: due.resend_asked != 0 && !reclaimed,
+        resend_asked: due.resend_asked != 0,
         leased_at: now,
         reclaimed,
         token,

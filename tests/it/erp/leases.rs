@@ -107,6 +107,23 @@ on_both_databases! {
         assert_eq!(outcomes(&operation(&shop, &operation_id).await), ["unknown", "unknown", "unknown"]);
     }
 
+    /// A person had looked before the relay sent and died; what has happened since only another look can tell.
+    async fn a_permission_to_send_again_is_for_one_attempt(world: World) {
+        let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
+        let shop = shop_with(&world, &erp, "hold");
+        erp.script(&[Step::Cut]);
+        let (_, operation_id) = create(&shop, "1").await;
+        relay.step().await;
+        shop.post(&format!("/v1/operations/{operation_id}/retry"), "again", &json!({})).await.expect(200);
+        let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
+        let none = Terms { length: Duration::ZERO, ..TERMS };
+        let leased = lease::lease(&mut db, TENANT, none).expect("it works").expect("it is due").1;
+        assert!(leased[0].resend_asked, "this attempt may send");
+        assert_eq!(relay.step().await, 1);
+        assert_eq!(erp.requests("POST").len(), 1, "the next one may not");
+        assert_eq!(operation(&shop, &operation_id).await["status"], "unresolved");
+    }
+
     async fn messages_of_one_order_go_one_after_the_other(world: World) {
         let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[("ORDERS_ERP_SETTLE", "0s")]));
         let shop = shop_with(&world, &erp, "lookup");
