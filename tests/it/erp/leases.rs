@@ -117,7 +117,7 @@ on_both_databases! {
         shop.post(&format!("/v1/operations/{operation_id}/retry"), "again", &json!({})).await.expect(200);
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
         let none = Terms { length: Duration::ZERO, ..TERMS };
-        let leased = lease::lease(&mut db, TENANT, none).expect("it works").expect("it is due").1;
+        let leased = lease::lease(&mut db, TENANT, Channel::Erp, none).expect("it works").expect("it is due").1;
         assert!(leased[0].resend_asked, "this attempt may send");
         assert_eq!(relay.step().await, 1);
         assert_eq!(erp.requests("POST").len(), 1, "the next one may not");
