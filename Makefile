@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-erp lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
+.PHONY: help run build test test-erp test-breaks lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; 
 	@sh tests/tools/need-tryton.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh --test real_erp
 
+test-breaks: ## break the service on purpose, in a build of its own kind, and see that the tests notice each break
+	@sh tests/tools/need-postgres.sh
+	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh --features deliberate-breaks --test history
+
 lint: lint-format lint-code lint-docs lint-dependencies ## check format, code, docs and dependencies
 
 lint-format: ## check that the code is formatted
@@ -33,6 +37,7 @@ lint-code: ## check the code with clippy; a warning is an error
 	@sh tests/tools/need-component.sh clippy
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	$(CARGO) clippy --locked --test real_erp -- --deny warnings
+	$(CARGO) clippy --locked --features deliberate-breaks --bins --test history -- --deny warnings
 
 lint-docs: ## check that the documentation of the code builds without a warning
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items

@@ -25,6 +25,7 @@ pub mod document;
 pub mod fault;
 pub mod health;
 pub mod limit;
+pub mod messages;
 pub mod operations;
 pub mod orders;
 pub mod page;
@@ -85,6 +86,7 @@ pub static READS: &[&Read] = &[
     &orders::contract::LIST,
     &orders::contract::GET,
     &payments::GET,
+    &messages::GET,
     &stock::GET,
     &reservations::GET,
     &operations::contract::LIST,

@@ -17,7 +17,9 @@ use crate::api_key::{self, KeyError, SCOPES};
 use crate::config::{Config, CorsOrigins};
 use crate::db::{self, Db, MigrateError, OpenError, Pools, Usage};
 use crate::erp::{Failure, Gateway, Gateways, sandbox};
+use crate::mail::{self, Mailers};
 use crate::metrics::{Metrics, PoolConnections};
+use crate::outbox::Channel;
 use crate::outbox::connection::{self, Connection, Wanted};
 use crate::relay::Relay;
 use crate::retention::Cleaner;
@@ -144,12 +146,15 @@ async fn stop_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Asks the ERP of a connection whether it is there and lets us in.
+/// Asks the other side of a connection whether it is there and lets us in.
 ///
 /// # Errors
 /// What is wrong, in words.
-pub async fn ping(config: &Config, connection: &Connection) -> Result<String, Failure> {
-    gateway(config, connection)?.ping().await
+pub async fn ping(config: &Config, channel: Channel, connection: &Connection) -> Result<String, Failure> {
+    match channel {
+        Channel::Erp => gateway(config, connection)?.ping().await,
+        Channel::Mail => mailers(config).open(connection)?.ping(config.erp_timeout).await,
+    }
 }
 
 /// The way to the ERP of a connection.
@@ -160,13 +165,18 @@ pub fn gateway(config: &Config, connection: &Connection) -> Result<Box<dyn Gatew
     gateways(config).open(connection)
 }
 
-/// Checks a connection before it is written down, without asking the ERP.
+/// Checks a connection before it is written down, without asking the other side.
 ///
 /// # Errors
 /// What is wrong, in words.
-pub fn check_connection(config: &Config, tenant_id: &str, wanted: &Wanted<'_>) -> Result<(), Failure> {
+pub fn check_connection(
+    config: &Config,
+    (tenant_id, channel): (&str, Channel),
+    wanted: &Wanted<'_>,
+) -> Result<(), Failure> {
     let connection = Connection {
         tenant_id: tenant_id.to_owned(),
+        channel: channel.as_str().to_owned(),
         kind: wanted.kind.to_owned(),
         url: wanted.url.map(str::to_owned),
         secret_name: wanted.secret_name.map(str::to_owned),
@@ -175,7 +185,14 @@ pub fn check_connection(config: &Config, tenant_id: &str, wanted: &Wanted<'_>) -
         paused_until: None,
         pause_reason: None,
     };
-    gateways(config).open(&connection).map(drop)
+    match channel {
+        Channel::Erp => gateways(config).open(&connection).map(drop),
+        Channel::Mail => mailers(config).open(&connection).map(drop),
+    }
+}
+
+fn mailers(config: &Config) -> Mailers {
+    Mailers::new(config.secrets.clone(), config.erp_allow_private)
 }
 
 fn gateways(config: &Config) -> Gateways {
@@ -309,8 +326,8 @@ fn cors(origins: &CorsOrigins) -> Cors {
 
 const DEMO_TENANT: &str = "demo";
 
-/// On a database without tenants: makes the tenant `demo` with the client `shop` and the sandbox for its ERP, and returns the
-/// key. It may do all that a shop does; `operations:manage` is never given by default.
+/// On a database without tenants: makes the tenant `demo` with the client `shop` and the sandboxes for its ERP and its mails, and returns
+/// the key. It may do all that a shop does; `operations:manage` is never given by default.
 fn make_demo(config: &Config) -> Result<Option<String>, StartError> {
     let mut db = Db::open(&config.database)?;
     if !api_key::nobody_yet(&mut db).map_err(KeyError::from)? {
@@ -318,7 +335,9 @@ fn make_demo(config: &Config) -> Result<Option<String>, StartError> {
     }
     let scopes: Vec<&str> = SCOPES.iter().map(|(name, _)| *name).filter(|name| *name != "operations:manage").collect();
     let key = api_key::issue(&mut db, DEMO_TENANT, "shop", &scopes)?;
-    let sandbox = Wanted { kind: sandbox::KIND, url: None, secret_name: None, options: "{}" };
-    connection::set(&mut db, DEMO_TENANT, &sandbox).map_err(KeyError::from)?;
+    for (channel, kind) in [(Channel::Erp, sandbox::KIND), (Channel::Mail, mail::SANDBOX)] {
+        let sandbox = Wanted { kind, url: None, secret_name: None, options: "{}" };
+        connection::set(&mut db, DEMO_TENANT, channel, &sandbox).map_err(KeyError::from)?;
+    }
     Ok(Some(key))
 }

@@ -1,6 +1,8 @@
 //! The tasks of the command line that have a room of their own.
 
+mod connection;
 pub(crate) mod erp;
+pub(crate) mod mail;
 pub(crate) mod reconcile;
 
 /// Why a task ended early: one line for the person who typed it.

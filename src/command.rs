@@ -30,6 +30,7 @@ pub mod release_reservation;
 pub mod reply;
 pub mod resolve_operation;
 pub mod retry_operation;
+pub mod send_message;
 pub mod settlement;
 
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub fn visit_commands(visitor: &mut impl CommandVisitor) {
     visitor.visit::<put_stock::PutStock>();
     visitor.visit::<create_reservation::CreateReservation>();
     visitor.visit::<release_reservation::ReleaseReservation>();
+    visitor.visit::<send_message::SendMessage>();
     visitor.visit::<retry_operation::RetryOperation>();
     visitor.visit::<resolve_operation::ResolveOperation>();
 }

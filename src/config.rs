@@ -5,6 +5,8 @@
 mod bad;
 mod cors;
 mod database;
+#[cfg(feature = "deliberate-breaks")]
+pub mod deliberate_break;
 mod environment;
 mod secrets;
 mod settings;

@@ -16,7 +16,7 @@ use crate::outbox::connection::Connection;
 
 mod http;
 mod listing;
-mod public_address;
+pub(crate) mod public_address;
 pub mod sandbox;
 mod signature;
 pub mod tryton;

@@ -2,8 +2,8 @@
 //!
 //! The life of a command, in reading order: [`api::commands`] authenticates, reads and normalises it; [`command::run`] claims
 //! its key, executes it and records the answer in one transaction; a repeat finds the claim and gets the recorded answer
-//! byte for byte. [`outbox`] holds what has to reach the ERP; [`relay`] brings it there through a gateway of [`erp`].
-//! [`reconcile`] compares both sides afterwards.
+//! byte for byte. [`outbox`] holds what has to reach the ERP or a customer; [`relay`] brings it there through a gateway of
+//! [`erp`] or by [`mail`]. [`reconcile`] compares our orders with the ERP's afterwards.
 //! [`retention`] clears away what nobody may ask for any more.
 
 pub mod config;
@@ -26,9 +26,13 @@ pub mod stock;
 
 pub mod payment;
 
+pub mod message;
+
 pub mod outbox;
 
 pub mod erp;
+
+pub mod mail;
 
 pub mod order;
 

@@ -30,11 +30,15 @@ enum Task {
     Migrate(Migrate),
     /// Print the OpenAPI document.
     Openapi,
-    /// Bring orders to the ERP and serve nothing but metrics, until SIGTERM or SIGINT. Any number of these may run.
+    /// Bring orders to the ERP and mails to customers, and serve nothing but metrics, until SIGTERM or SIGINT. Any number of
+    /// these may run.
     Relay,
     /// Connect a tenant to its ERP, and compare both sides.
     #[command(subcommand)]
     Erp(cli::erp::Task),
+    /// Connect a tenant to the server that sends its mails.
+    #[command(subcommand)]
+    Mail(cli::mail::Task),
     /// Drop recorded answers past the replay window, and forget keys past the key memory.
     #[command(subcommand)]
     Retention(Retention),
@@ -116,6 +120,7 @@ fn run(task: Task) -> Result<ExitCode, Failure> {
         }
         Task::Relay => relay(config)?,
         Task::Erp(task) => return cli::erp::run(&config, task),
+        Task::Mail(task) => cli::mail::run(&config, task)?,
         Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run)?,
         Task::Key(key) => administer_keys(&config, key)?,
         Task::Openapi => unreachable!("printed above, without any setting"),

@@ -1,6 +1,7 @@
-//! Messages to the ERP, written in the transaction of the command that caused them: what is not committed is never sent.
+//! Messages to the ERP and to customers, written in the transaction of the command that caused them: what is not committed is never sent.
 //! A relay leases what is due ([`lease`]), delivers it, and settles it ([`settle`]); both go by the state of a row and by the
-//! database's clock, never by "the last id seen".
+//! database's clock, never by "the last id seen". Each message leaves by one [`Channel`]; what is decided about an order's
+//! messages to the ERP never touches its mails.
 
 use diesel::prelude::*;
 
@@ -16,12 +17,12 @@ pub mod settle;
 pub mod state;
 
 pub use outcome::Outcome;
-pub use state::{Kind, State};
+pub use state::{Channel, Kind, State};
 
-/// A message that has to reach the ERP. Its payload is written once, so that every attempt sends the same bytes.
+/// A message on its way out. Its payload is written once, so that every attempt sends the same bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// The tenant whose ERP it is for.
+    /// The tenant whose message it is.
     pub tenant_id: &'a str,
     /// The operation that goes on with it. An operation has at most one message of a kind.
     pub operation_id: &'a str,
@@ -29,7 +30,7 @@ pub struct Message<'a> {
     pub kind: Kind,
     /// The order that it is about.
     pub order_id: &'a str,
-    /// Its place among the messages of its order, which are delivered in this order: the version of the order that caused
+    /// Its place among the messages of its order and channel, which are delivered in this order: the version of the order that caused
     /// it, or the place of the hand-over that it stands in for.
     pub position: i64,
     /// The JSON text that is sent.
@@ -44,6 +45,7 @@ struct NewMessage<'a> {
     tenant_id: &'a str,
     message_id: &'a str,
     operation_id: &'a str,
+    channel: &'a str,
     kind: &'a str,
     order_id: &'a str,
     position: i64,
@@ -54,16 +56,17 @@ struct NewMessage<'a> {
     trace_id: &'a str,
 }
 
-/// Appends a message, inside the caller's transaction. It is due at once.
+/// Appends a message, inside the caller's transaction, and returns its id. It is due at once.
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
-pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<(), Fault> {
+pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<String, Fault> {
     let message_id = format!("msg_{}", uuid::Uuid::now_v7().simple());
     let row = NewMessage {
         tenant_id: message.tenant_id,
         message_id: &message_id,
         operation_id: message.operation_id,
+        channel: message.kind.channel().as_str(),
         kind: message.kind.as_str(),
         order_id: message.order_id,
         position: message.position,
@@ -74,7 +77,7 @@ pub fn append(db: &mut Db, message: &Message<'_>, now: db::Instant) -> Result<()
         trace_id: message.trace_id,
     };
     on_db!(db, conn => diesel::insert_into(outbox::table).values(&row).execute(conn))?;
-    Ok(())
+    Ok(message_id)
 }
 
 /// Withdraws the hand-over of an order that the ERP surely does not have. Returns the operation that it belonged to; `None`
@@ -98,7 +101,7 @@ pub fn withdraw_hand_over(db: &mut Db, tenant_id: &str, order_id: &str) -> Resul
     Ok(operation_ids.into_iter().next())
 }
 
-/// Withdraws whatever else is still to be told of an order that the ERP does not have and will not get. Returns the
+/// Withdraws whatever else the ERP is still to be told of an order that it does not have and will not get. Returns the
 /// operations of these messages and what each was to tell. The order's row must be locked.
 ///
 /// # Errors
@@ -108,6 +111,7 @@ pub fn withdraw_rest(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec
     let rows: Vec<(String, String)> = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::channel.eq(Channel::Erp.as_str()))
         .filter(outbox::state.eq_any(open)))
         .set(outbox::state.eq(State::Withdrawn.as_str()))
         .returning((outbox::operation_id, outbox::kind))
@@ -115,7 +119,7 @@ pub fn withdraw_rest(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec
     rows.into_iter().map(|(operation_id, kind)| Ok((operation_id, Kind::stored(&kind)?))).collect()
 }
 
-/// Moves the messages of an order from one state to another, and returns their operations: those that wait are held back
+/// Moves the messages of an order to the ERP from one state to another, and returns their operations: those that wait are held back
 /// when the ERP refuses the order, and wait again when another hand-over follows. The order's row must be locked.
 ///
 /// # Errors
@@ -129,6 +133,7 @@ pub fn move_all(
     let operation_ids = on_db!(db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::order_id.eq(order_id))
+        .filter(outbox::channel.eq(Channel::Erp.as_str()))
         .filter(outbox::state.eq(from.as_str())))
         .set(outbox::state.eq(to.as_str()))
         .returning(outbox::operation_id)

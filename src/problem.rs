@@ -132,9 +132,12 @@ catalogue! {
     RefusedByErp: 409, No, Recorded,
         "The ERP refused it for good",
         "The last attempt of the operation says why. Correct the order and replace it, or send a new one. Seen only in operations.";
+    RefusedByMailServer: 409, No, Recorded,
+        "The mail server refused it for good",
+        "The last attempt of the operation says why. Correct the order's customer.email if that is wrong, and send a new message. Seen only in operations.";
     Abandoned: 409, No, Recorded,
         "The duty desk gave it up",
-        "Ask the operator why; the order is not in the ERP. Seen only in operations.";
+        "Ask the operator why; the order is not in the ERP, or the mail not sent. Seen only in operations.";
     OperationNotUnresolved: 409, No, Recorded,
         "The operation does not wait for a person",
         "Only an unresolved operation can be retried or resolved; read it to see how it stands.";
@@ -168,6 +171,12 @@ catalogue! {
     ReservationAlreadyReleased: 409, No, Recorded,
         "The reservation holds no stock any more",
         "Nothing is left to do: it was released or has expired, as 'detail' says.";
+    NoRecipient: 409, No, Recorded,
+        "The order has no customer to whom a mail can be sent",
+        "Send the order with a customer.email to which mail can be sent. To a command this answer is recorded: a new try needs a new key.";
+    MessageNotFound: 404, No, NotRecorded,
+        "There is no such message",
+        "Check the message id.";
     IdempotencyKeyConflict: 409, No, NotRecorded,
         "The key was used for another request",
         "Send the first request unchanged to get its answer. A changed request is a new intent and needs a new key; never repair a conflict by sending the same purchase under a new key.";

@@ -1,5 +1,5 @@
-//! The relay brings messages to the ERP: lease, verify when the last outcome is unknown, deliver, settle. Nothing outside is
-//! called inside a transaction. Delivery is at least once, its effect is once: what may have arrived is looked for before it
+//! The relay brings messages to the ERP and mails to the mail server: lease, verify when the last outcome is unknown, deliver,
+//! settle. Nothing outside is called inside a transaction. Delivery is at least once, its effect is once: what may have arrived is looked for before it
 //! is sent again.
 //!
 //! Any number of relays work on one database. [`Relay::run_once`] is the whole of it; [`Relay::run`] is the loop round it.
@@ -16,21 +16,25 @@ use crate::command::Retention;
 use crate::config::{Config, Retry};
 use crate::db::{Fault, Pool};
 use crate::erp::{Failure, Gateway, Gateways};
+use crate::mail::{Mailer, Mailers};
 use crate::metrics::Metrics;
-use crate::outbox::connection;
+use crate::outbox::Channel;
+use crate::outbox::connection::{self, Connection};
 use crate::outbox::lease::{self, Leased, Terms};
 
 mod deliver;
 mod policy;
+mod post;
 mod settle;
 
 use deliver::{Doubt, Report};
 
-/// Brings messages to the ERP, for every tenant that has one.
+/// Brings messages to the ERP and mails to the mail server, for every tenant that has them.
 #[allow(missing_debug_implementations, reason = "the pool and the gateways have no Debug")]
 pub struct Relay {
     pool: Pool,
     gateways: Gateways,
+    mailers: Mailers,
     metrics: Arc<Metrics>,
     terms: Terms,
     rules: Rules,
@@ -43,7 +47,7 @@ pub(crate) struct Rules {
     retry: Retry,
     /// How long an ERP may go on with a request whose answer was lost.
     settle_window: Duration,
-    /// The most time of one request to an ERP.
+    /// The most time of one request to an ERP, or of one mail.
     erp_timeout: Duration,
     retention: Retention,
 }
@@ -55,6 +59,7 @@ impl Relay {
         Relay {
             pool,
             gateways: Gateways::new(config.secrets.clone(), config.erp_timeout, config.erp_allow_private),
+            mailers: Mailers::new(config.secrets.clone(), config.erp_allow_private),
             metrics,
             terms: Terms { parallel: config.relay_parallel, length: config.lease },
             rules: Rules {
@@ -107,31 +112,43 @@ impl Relay {
         Ok(attempts)
     }
 
-    /// Leases what is due of every tenant, one tenant after the other.
+    /// Leases what is due of every tenant, one channel of one tenant after the other.
     async fn lease(&self) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
-        for tenant_id in self.pool.run(connection::tenants).await? {
+        for (tenant_id, channel) in self.pool.run(connection::all).await? {
             let terms = self.terms;
             // By this machine's clock the lease is a little shorter than by the database's.
             let deadline = Instant::now() + terms.length;
             let leased = self.pool.run(move |db| {
-                if lease::is_anything_due(db, &tenant_id)? { lease::lease(db, &tenant_id, terms) } else { Ok(None) }
+                if lease::is_anything_due(db, &tenant_id, channel)? {
+                    lease::lease(db, &tenant_id, channel, terms)
+                } else {
+                    Ok(None)
+                }
             });
             let Some((connection, leased)) = leased.await? else { continue };
-            let gateway = self.gateways.open(&connection).map(Arc::from);
-            jobs.extend(leased.into_iter().map(|leased| Job { gateway: gateway.clone(), leased, deadline }));
+            let way = self.open(&connection, channel);
+            jobs.extend(leased.into_iter().map(|leased| Job { way: way.clone(), leased, deadline }));
         }
         Ok(jobs)
     }
 
+    fn open(&self, connection: &Connection, channel: Channel) -> Result<Way, Failure> {
+        match channel {
+            Channel::Erp => self.gateways.open(connection).map(Arc::from).map(Way::Erp),
+            Channel::Mail => self.mailers.open(connection).map(Arc::new).map(Way::Mail),
+        }
+    }
+
     /// One attempt from its lease to its settlement.
     async fn attempt(&self, job: Job) -> Result<(), Fault> {
-        let Job { gateway, leased, deadline } = job;
+        let Job { way, leased, deadline } = job;
         if leased.reclaimed {
             self.metrics.count_reclaimed();
         }
-        let report = match gateway {
-            Ok(gateway) => deliver::deliver(&*gateway, &leased, &self.rules, deadline).await,
+        let report = match way {
+            Ok(Way::Mail(mailer)) => post::post(&mailer, &leased, &self.rules, deadline).await,
+            Ok(Way::Erp(gateway)) => deliver::deliver(&*gateway, &leased, &self.rules, deadline).await,
             Err(failure) => Report::of_failure(&failure, Doubt::Kept),
         };
         self.metrics.count_attempt(leased.kind.as_str(), report.outcome.as_str());
@@ -153,9 +170,16 @@ impl Relay {
     }
 }
 
-/// A leased message, and the way to its ERP.
+/// Where messages go.
+#[derive(Clone)]
+enum Way {
+    Erp(Arc<dyn Gateway>),
+    Mail(Arc<Mailer>),
+}
+
+/// A leased message, and its way.
 struct Job {
-    gateway: Result<Arc<dyn Gateway>, Failure>,
+    way: Result<Way, Failure>,
     leased: Leased,
     deadline: Instant,
 }

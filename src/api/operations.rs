@@ -18,6 +18,7 @@ use super::{State, path, prefer};
 use crate::command::claim;
 use crate::command::order_rows::order_path;
 use crate::command::reply::operation_path;
+use crate::command::send_message::message_path;
 use crate::db::tables::operations;
 use crate::db::{self, Db, Fault};
 use crate::on_db;
@@ -26,7 +27,7 @@ use crate::problem::{Code, Links, Problem};
 pub mod contract;
 pub mod delivery;
 
-use delivery::Delivery;
+use delivery::{Delivery, ErpDelivery, MailDelivery};
 
 /// The scope that shows the operations of every client of the tenant; each client sees its own without it.
 pub const SCOPE: &str = "operations:read";
@@ -86,11 +87,11 @@ struct Row {
     replay_until: Option<db::Instant>,
 }
 
-/// An operation, and how far its message to the ERP is.
+/// An operation, and how far its message is.
 #[derive(Debug)]
 struct Shown {
     row: Row,
-    erp: Option<Delivery>,
+    delivery: Option<Delivery>,
 }
 
 impl Deref for Shown {
@@ -106,8 +107,8 @@ fn with_delivery(db: &mut Db, tenant_id: &str, rows: Vec<Row>) -> Result<Vec<Sho
     let ids: Vec<&str> = rows.iter().map(|row| row.operation_id.as_str()).collect();
     let mut deliveries = delivery::of_operations(db, tenant_id, &ids)?;
     let shown = rows.into_iter().map(|row| {
-        let erp = deliveries.remove(&row.operation_id);
-        Shown { erp: erp.filter(|erp| row.completed_at.is_none() || !erp.is_untouched()), row }
+        let found = deliveries.remove(&row.operation_id);
+        Shown { delivery: found.filter(|found| row.completed_at.is_none() || !found.is_untouched()), row }
     });
     Ok(shown.collect())
 }
@@ -158,7 +159,11 @@ struct View<'a> {
     expires_at: Option<String>,
     /// How far the message to the ERP is; `null` where there is none.
     #[schema(required)]
-    erp: Option<&'a Delivery>,
+    erp: Option<&'a ErpDelivery>,
+    /// How far the mail is; only of a message to a customer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    mail: Option<&'a MailDelivery>,
     /// The code of the refusal, when the operation failed.
     #[schema(required)]
     error: Option<&'a str>,
@@ -172,6 +177,11 @@ fn view(row: &Shown) -> View<'_> {
     if let Some(order_id) = &row.order_id {
         links = links.with("order", order_path(order_id));
     }
+    let delivery = row.delivery.as_ref();
+    let mail = delivery.and_then(Delivery::mail);
+    if let Some(mail) = mail {
+        links = links.with("message", message_path(mail.message_id()));
+    }
     View {
         operation_id: &row.operation_id,
         command: &row.command,
@@ -181,7 +191,8 @@ fn view(row: &Shown) -> View<'_> {
         updated_at: db::rfc3339(row.updated_at),
         completed_at: row.completed_at.map(db::rfc3339),
         expires_at: row.replay_until.map(db::rfc3339),
-        erp: row.erp.as_ref(),
+        erp: delivery.and_then(Delivery::erp),
+        mail,
         error: row.error.as_deref(),
         links,
     }

@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use order_service::config::{Config, SECRET_PREFIX};
+use order_service::config::Config;
 use order_service::db::{self, Db};
 use order_service::erp::webhook::{self, UnknownOutcome};
 use order_service::erp::{KINDS, tryton};
-use order_service::outbox::connection::{self, Wanted};
-use order_service::{api_key, app};
+use order_service::outbox::Channel;
+use order_service::outbox::connection::Wanted;
 
-use super::Failure;
 use super::reconcile::{self, Reconcile};
+use super::{Failure, connection};
 
 mod tryton_settings;
 
@@ -59,27 +59,13 @@ pub(crate) fn run(config: &Config, task: Task) -> Result<ExitCode, Failure> {
     let mut db = Db::open(&config.database)?;
     match task {
         Task::Set(set) => connect(config, &mut db, &set)?,
-        Task::Check { tenant } => {
-            let found = connection::find(&mut db, &tenant)?;
-            let found = found.ok_or_else(|| format!("tenant '{tenant}' has no ERP; 'erp set' makes the connection"))?;
-            if let (Some(until), Some(reason)) = (found.paused_until, &found.pause_reason) {
-                println!("paused until {}: {reason}", db::rfc3339(until));
-            }
-            let said = actix_web::rt::System::new().block_on(app::ping(config, &found))?;
-            println!("{said}");
-        }
+        Task::Check { tenant } => connection::check(config, &mut db, (&tenant, Channel::Erp))?,
         Task::Reconcile(_) => unreachable!("it was run above"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {
-    if !api_key::tenant_exists(db, &set.tenant)? {
-        return Err(format!("there is no tenant '{}'; 'key add' makes one", set.tenant).into());
-    }
-    if set.secret_env.as_deref().is_some_and(|name| !name.starts_with(SECRET_PREFIX)) {
-        return Err(format!("--secret-env names a variable that begins with {SECRET_PREFIX}").into());
-    }
     let options = match (set.kind.as_str(), UnknownOutcome::named(&set.unknown_outcome)) {
         (webhook::KIND, Some(unknown_outcome)) => unknown_outcome.options(),
         (tryton::KIND, _) => set.tryton.options()?,
@@ -87,8 +73,5 @@ fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {
     };
     let (url, secret_name) = (set.url.as_deref(), set.secret_env.as_deref());
     let wanted = Wanted { kind: &set.kind, url, secret_name, options: &options };
-    app::check_connection(config, &set.tenant, &wanted)?;
-    let waiting = connection::set(db, &set.tenant, &wanted)?;
-    println!("tenant '{}' is connected by '{}'; {waiting} messages wait for it", set.tenant, set.kind);
-    Ok(())
+    connection::set(config, db, (&set.tenant, Channel::Erp), &wanted)
 }

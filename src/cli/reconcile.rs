@@ -10,7 +10,7 @@ use order_service::app;
 use order_service::config::Config;
 use order_service::db::{self, Db, Instant, Pool};
 use order_service::erp::sandbox;
-use order_service::outbox::connection;
+use order_service::outbox::{Channel, connection};
 use order_service::reconcile::{Event, Finding, Reconciler, Summary};
 
 use super::Failure;
@@ -47,7 +47,7 @@ pub(crate) fn run(config: &Config, asked: &Reconcile) -> Result<ExitCode, Failur
 
 fn compare(config: &Config, asked: &Reconcile) -> Result<Summary, Failure> {
     db::migrate(&config.database)?;
-    let found = connection::find(&mut Db::open(&config.database)?, &asked.tenant)?;
+    let found = connection::find(&mut Db::open(&config.database)?, &asked.tenant, Channel::Erp)?;
     let found = found.ok_or_else(|| format!("tenant '{}' has no ERP; 'erp set' makes the connection", asked.tenant))?;
     if found.kind == sandbox::KIND {
         return Err("the sandbox lives in the serving process and forgets with it; there is nothing to compare".into());

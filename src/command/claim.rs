@@ -15,6 +15,9 @@ use crate::db::{self, Clock, Db, Fault};
 use crate::on_db;
 use crate::problem::{Code, Kept, Links, Problem};
 
+#[cfg(feature = "deliberate-breaks")]
+mod breaks;
+
 /// What became of the attempt to win a key.
 #[derive(Debug)]
 pub enum Claim {
@@ -43,12 +46,16 @@ struct NewClaim<'a> {
 /// # Errors
 /// [`Fault::ClaimHeld`] when the rival held the key for longer than the call may wait.
 pub fn take(db: &mut Db, call: &Call) -> Result<Claim, Fault> {
+    #[cfg(feature = "deliberate-breaks")]
+    if let Some(claim) = breaks::take(db, call)? {
+        return Ok(claim);
+    }
     for _ in 0..TAKE_TRIES {
         if let Some(now) = insert(db, call)? {
             return Ok(Claim::Mine { now });
         }
         // The insert saw a committed rival. Only a new statement reads its rows (READ COMMITTED).
-        match find(db, call)? {
+        match find(db, &call.tenant_id, call)? {
             Some(past) if past.is_forgotten => forget_key(db, call, past.now)?,
             Some(past) => return Ok(Claim::Taken(Box::new(past))),
             None => {}
@@ -126,12 +133,12 @@ pub struct Past {
     now: db::Instant,
 }
 
-fn find(db: &mut Db, call: &Call) -> Result<Option<Past>, Fault> {
+fn find(db: &mut Db, tenant_id: &str, call: &Call) -> Result<Option<Past>, Fault> {
     let past = on_db!(db, conn => claims::table
         .inner_join(operations::table.on(operations::tenant_id
             .eq(claims::tenant_id)
             .and(operations::operation_id.eq(claims::operation_id))))
-        .filter(claims::tenant_id.eq(&call.tenant_id))
+        .filter(claims::tenant_id.eq(tenant_id))
         .filter(claims::client_id.eq(&call.client_id))
         .filter(claims::command.eq(call.command))
         .filter(claims::idempotency_key.eq(call.key.as_str()))
@@ -258,6 +265,8 @@ pub fn record(tx: &mut Tx<'_>, outcome: Result<Done, Stop>) -> Result<Answer, Fa
         Err(Stop::Refused(problem)) => refused(tx.call, *problem)?,
         Err(Stop::Fault(fault)) => return Err(fault),
     };
+    #[cfg(feature = "deliberate-breaks")]
+    breaks::before_the_reply(tx.db)?;
     let call = tx.call;
     let is_final = result.status != "processing";
     let until = |window| is_final.then(|| tx.now + window);

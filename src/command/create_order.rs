@@ -7,7 +7,7 @@ use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::order::id::new_order_id;
 use crate::order::{self, Order};
-use crate::outbox::{Kind, connection};
+use crate::outbox::{Channel, Kind, connection};
 use crate::problem::{Code, Problem};
 
 /// The order that the client wants to exist.
@@ -54,7 +54,7 @@ impl Command for CreateOrder {
             };
         }
         order_rows::hand_over(tx, Kind::OrderCreated, &order_id, &order)?;
-        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id, Channel::Erp)?;
         Ok(Done {
             status: 201,
             state: "accepted",

@@ -10,7 +10,7 @@ use crate::db::Fault;
 use crate::json::{self, Json};
 use crate::money::{Currency, exact, sum};
 use crate::order;
-use crate::outbox::{self, connection};
+use crate::outbox::{self, Channel, connection};
 use crate::payment::{self, Payment};
 use crate::problem::{Code, Links, Problem};
 use crate::schema::{DecimalRule, Faults, Kind, Member, Object, Sign, code};
@@ -122,7 +122,7 @@ impl Command for CreatePayment {
         payment::insert(tx.db, &row)?;
         order_rows::set_paid_amount(tx, &order, &paid.normalize().to_string())?;
         self.announce(tx, &order, &payment_id)?;
-        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id, Channel::Erp)?;
         Ok(Done {
             status: 201,
             state: "received",
@@ -206,6 +206,7 @@ impl CreatePayment {
         let sent = self.document.as_object().unwrap_or_default();
         payment.extend(sent.iter().filter(|(name, _)| name != "orderId").cloned());
         let content = Json::Object(payment);
-        order_rows::announce(tx, outbox::Kind::PaymentReceived, order, Some(("payment", &content)))
+        order_rows::announce(tx, outbox::Kind::PaymentReceived, order, Some(("payment", &content)))?;
+        Ok(())
     }
 }

@@ -4,7 +4,8 @@
 use diesel::prelude::*;
 
 use super::reply::operation_path;
-use super::{Done, Stop, Tx, order_rows};
+use super::send_message::SendMessage;
+use super::{Command, Done, Stop, Tx, order_rows};
 use crate::db::tables::{interventions, operations};
 use crate::db::{self, Db, Fault};
 use crate::on_db;
@@ -22,19 +23,24 @@ pub(super) const TARGET_MEMBER: &str = "targetOperationId";
 pub(super) struct Target {
     pub(super) operation_id: String,
     pub(super) order_id: String,
+    /// Whether it is a mail that waits, and not a message to the ERP.
+    pub(super) is_mail: bool,
 }
 
 /// Finds the unresolved operation of this id, and locks its order as everybody does who changes it.
 pub(super) fn lock_unresolved(tx: &mut Tx<'_>, operation_id: &str) -> Result<Target, Stop> {
     let not_found = || Problem::new(Code::OperationNotFound, "There is no operation with this id.");
-    let (_, order_id) = read(tx, operation_id)?.ok_or_else(not_found)?;
+    let (_, order_id, command) = read(tx, operation_id)?.ok_or_else(not_found)?;
     if let Some(order_id) = &order_id {
         order_rows::lock(tx, order_id)?;
     }
     // Only behind the lock the state stands still.
-    let (status, _) = read(tx, operation_id)?.ok_or_else(not_found)?;
+    let (status, _, _) = read(tx, operation_id)?.ok_or_else(not_found)?;
     match (status.as_str(), order_id) {
-        ("unresolved", Some(order_id)) => Ok(Target { operation_id: operation_id.to_owned(), order_id }),
+        ("unresolved", Some(order_id)) => {
+            let is_mail = command == SendMessage::SPEC.name;
+            Ok(Target { operation_id: operation_id.to_owned(), order_id, is_mail })
+        }
         (status, _) => {
             let detail = format!("The operation is {status}.");
             let links = Links::default().with("target", operation_path(operation_id));
@@ -43,10 +49,11 @@ pub(super) fn lock_unresolved(tx: &mut Tx<'_>, operation_id: &str) -> Result<Tar
     }
 }
 
-fn read(tx: &mut Tx<'_>, operation_id: &str) -> Result<Option<(String, Option<String>)>, Fault> {
+/// The state of an operation, the order that it is about, and its command.
+fn read(tx: &mut Tx<'_>, operation_id: &str) -> Result<Option<(String, Option<String>, String)>, Fault> {
     let found = on_db!(&mut *tx.db, conn => operations::table
         .find((&tx.call.tenant_id, operation_id))
-        .select((operations::status, operations::order_id))
+        .select((operations::status, operations::order_id, operations::command))
         .first(conn)
         .optional());
     Ok(found?)

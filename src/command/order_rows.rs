@@ -1,4 +1,4 @@
-//! The rows of an order, as the commands that write them share them: insert, lock, replace, and the messages to the ERP.
+//! The rows of an order, as the commands that write them share them: insert, lock, replace, and the messages about it.
 
 use std::time::Duration;
 
@@ -313,11 +313,17 @@ pub fn lines(db: &mut Db, tenant_id: &str, order_id: &str) -> Result<Vec<String>
     Ok(lines?)
 }
 
-/// Leaves a message about an order for the ERP, behind those that wait already. `content` is the member that it adds.
+/// Leaves a message about an order, for the ERP or for the customer, behind those that wait already, and returns its id.
+/// `content` is the member that it adds.
 ///
 /// # Errors
 /// A [`Fault`] of the insert.
-pub fn announce(tx: &mut Tx<'_>, kind: Kind, order: &OrderRow, content: Option<(&str, &Json)>) -> Result<(), Fault> {
+pub fn announce(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    order: &OrderRow,
+    content: Option<(&str, &Json)>,
+) -> Result<String, Fault> {
     append(tx, kind, (&order.order_id, &order.reference), order.version + 1, content)
 }
 
@@ -328,7 +334,8 @@ pub fn announce(tx: &mut Tx<'_>, kind: Kind, order: &OrderRow, content: Option<(
 /// A [`Fault`] of the insert.
 pub fn hand_over(tx: &mut Tx<'_>, kind: Kind, order_id: &str, order: &Order) -> Result<(), Fault> {
     let reference = reference(order_id, order);
-    append(tx, kind, (order_id, &reference), FIRST_VERSION, Some(("order", order.document())))
+    append(tx, kind, (order_id, &reference), FIRST_VERSION, Some(("order", order.document())))?;
+    Ok(())
 }
 
 fn append(
@@ -337,7 +344,7 @@ fn append(
     (order_id, reference): (&str, &str),
     position: i64,
     content: Option<(&str, &Json)>,
-) -> Result<(), Fault> {
+) -> Result<String, Fault> {
     let text = |value: &str| Json::Text(value.to_owned());
     let mut payload = vec![
         ("type".to_owned(), text(kind.as_str())),

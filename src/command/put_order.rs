@@ -11,7 +11,7 @@ use crate::json;
 use crate::money::exact;
 use crate::order::id::{ORDER_ID, may_be_chosen};
 use crate::order::{self, Order};
-use crate::outbox::{self, Kind, State, connection};
+use crate::outbox::{self, Channel, Kind, State, connection};
 use crate::problem::{Code, Problem};
 use crate::schema::Fault as BodyFault;
 
@@ -105,7 +105,7 @@ impl PutOrder {
             };
         }
         order_rows::hand_over(tx, Kind::OrderCreated, &self.order_id, &self.order)?;
-        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id, Channel::Erp)?;
         Ok(done(self.order_id, 201, "accepted", goes_on))
     }
 
@@ -139,7 +139,7 @@ impl PutOrder {
         };
         order_rows::replace(tx, &old, &self.order)?;
         order_rows::hand_over(tx, kind, &old.order_id, &self.order)?;
-        let goes_on = connection::exists(tx.db, &tx.call.tenant_id)?;
+        let goes_on = connection::exists(tx.db, &tx.call.tenant_id, Channel::Erp)?;
         Ok(done(self.order_id, 200, "accepted", goes_on))
     }
 

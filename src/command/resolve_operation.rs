@@ -2,7 +2,7 @@
 //! and why is written down.
 
 use super::fingerprint::Intent;
-use super::intervention::{self, Intervention};
+use super::intervention::{self, Intervention, Target};
 use super::settlement::{self, Conclusion, Subject};
 use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::outbox::settle::Decision;
@@ -18,8 +18,8 @@ pub struct ResolveOperation {
 
 #[derive(Clone, Debug)]
 enum Verdict {
-    /// The ERP has it, under this name of its own.
-    Delivered { erp_reference: String, reason: Option<String> },
+    /// The ERP has it, under this name of its own; or the mail was sent, which has none.
+    Delivered { erp_reference: Option<String>, reason: Option<String> },
     /// It is given up, for this reason.
     Abandoned { reason: String },
 }
@@ -32,7 +32,7 @@ static BODY: Object = Object {
         Member::optional(
             "erpReference",
             Kind::Text { min: 1, max: 255 },
-            "The ERP's own name of the order; required with `delivered`, not allowed with `abandoned`.",
+            "The ERP's own name of the order; required with `delivered`, not allowed with `abandoned` nor of a mail.",
         ),
         Member::optional(
             "reason",
@@ -52,10 +52,11 @@ impl Command for ResolveOperation {
         body_may_be_empty: false,
         summary: "End an unresolved operation",
         description: "Ends an `unresolved` operation by what a person found at the ERP. `delivered`: the ERP has it; the order \
-            becomes what it would have become (`confirmed`, `cancelled`). `abandoned`: it is given up; an order that was to be \
+            becomes what it would have become (`confirmed`, `cancelled`); a mail was sent. `abandoned`: it is given up; an order that was to be \
             handed over becomes `rejected`, one that was to be cancelled is `confirmed` again. Nothing is sent to the ERP.",
         examples: &[
             ("delivered", r#"{"outcome":"delivered","erpReference":"SO-1042"}"#),
+            ("mail", r#"{"outcome":"delivered","reason":"The log of the mail server has it."}"#),
             ("abandoned", r#"{"outcome":"abandoned","reason":"The customer ordered by telephone."}"#),
         ],
         successes: &[Success {
@@ -76,9 +77,6 @@ impl Command for ResolveOperation {
             faults.push(BodyFault { pointer: pointer.to_owned(), code, message: message.to_owned() });
         };
         match body.text("outcome") {
-            Some("delivered") if !is_there("erpReference") => {
-                fault("/erpReference", code::REQUIRED, "Say under which name the ERP has it.");
-            }
             Some("abandoned") if is_there("erpReference") => {
                 fault("/erpReference", code::UNKNOWN_MEMBER, "What is given up has no name at the ERP.");
             }
@@ -88,8 +86,8 @@ impl Command for ResolveOperation {
             _ => {}
         }
         let verdict = match (body.text("outcome"), erp_reference, reason) {
-            (Some("delivered"), Some(name), _) => {
-                Some(Verdict::Delivered { erp_reference: name.to_owned(), reason: reason.map(str::to_owned) })
+            (Some("delivered"), name, _) => {
+                Some(Verdict::Delivered { erp_reference: name.map(str::to_owned), reason: reason.map(str::to_owned) })
             }
             (Some("abandoned"), _, Some(reason)) => Some(Verdict::Abandoned { reason: reason.to_owned() }),
             _ => None,
@@ -104,11 +102,16 @@ impl Command for ResolveOperation {
 
     fn execute(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
         let target = intervention::lock_unresolved(tx, &self.operation_id)?;
+        self.verdict.check_name(&target)?;
         let (decision, conclusion, audit, state) = match &self.verdict {
             Verdict::Delivered { erp_reference, reason } => (
                 Decision::Delivered,
-                Conclusion::Delivered(Some(erp_reference)),
-                Intervention { decision: "delivered", erp_reference: Some(erp_reference), reason: reason.as_deref() },
+                Conclusion::Delivered(erp_reference.as_deref()),
+                Intervention {
+                    decision: "delivered",
+                    erp_reference: erp_reference.as_deref(),
+                    reason: reason.as_deref(),
+                },
                 "succeeded",
             ),
             Verdict::Abandoned { reason } => (
@@ -123,10 +126,28 @@ impl Command for ResolveOperation {
             tenant_id: &tx.call.tenant_id,
             order_id: &target.order_id,
             operation_id: &target.operation_id,
+            message_id: &parked.message_id,
             kind: parked.kind,
         };
         settlement::conclude(tx.db, &subject, conclusion, tx.call.retention, tx.now)?;
         intervention::write_down(tx, &target.operation_id, &audit)?;
         Ok(intervention::done(target, state))
+    }
+}
+
+impl Verdict {
+    /// An order that the ERP has is known there by a name; a mail has none. Which of the two it is, only the target tells.
+    fn check_name(&self, target: &Target) -> Result<(), Problem> {
+        let (code, message) = match self {
+            Verdict::Delivered { erp_reference: None, .. } if !target.is_mail => {
+                (code::REQUIRED, "Say under which name the ERP has it.")
+            }
+            Verdict::Delivered { erp_reference: Some(_), .. } if target.is_mail => {
+                (code::UNKNOWN_MEMBER, "A mail has no name at the ERP.")
+            }
+            Verdict::Delivered { .. } | Verdict::Abandoned { .. } => return Ok(()),
+        };
+        let fault = BodyFault { pointer: "/erpReference".to_owned(), code, message: message.to_owned() };
+        Err(Problem::invalid(vec![fault]))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fingerprint::Intent;
 use super::intervention::{self, Intervention};
-use super::operation::{self, Open};
+use super::settlement::{self, Subject};
 use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::outbox::settle::Decision;
 use crate::problem::{Code, Problem};
@@ -26,8 +26,8 @@ impl Command for RetryOperation {
         body_may_be_empty: true,
         summary: "Try an unresolved operation again",
         description: "Makes an `unresolved` operation `processing` again, with a new budget of attempts and time. Where the \
-            ERP can be asked whether it has the order, it is asked first. Where it cannot, the message is sent once more: \
-            look at the ERP before you do this.",
+            ERP can be asked whether it has the order, it is asked first. Where it cannot, and always with a mail, the message \
+            is sent once more: look at the ERP, or at the mail server, before you do this.",
         examples: &[("empty", "{}")],
         successes: &[Success {
             status: 200,
@@ -48,9 +48,15 @@ impl Command for RetryOperation {
 
     fn execute(self, tx: &mut Tx<'_>) -> Result<Done, Stop> {
         let target = intervention::lock_unresolved(tx, &self.operation_id)?;
-        intervention::decide(tx, &target, Decision::Retry)?;
-        let own = [target.operation_id.clone()];
-        operation::set_open(tx.db, (&tx.call.tenant_id, &own), Open::Processing, tx.now)?;
+        let parked = intervention::decide(tx, &target, Decision::Retry)?;
+        let subject = Subject {
+            tenant_id: &tx.call.tenant_id,
+            order_id: &target.order_id,
+            operation_id: &target.operation_id,
+            message_id: &parked.message_id,
+            kind: parked.kind,
+        };
+        settlement::reopen(tx.db, &subject, tx.call.retention, tx.now)?;
         let audit = Intervention { decision: "retry", erp_reference: None, reason: None };
         intervention::write_down(tx, &target.operation_id, &audit)?;
         Ok(intervention::done(target, "processing"))

@@ -1,10 +1,12 @@
 //! What the end of a message does to its order and to operations: for the relay, which heard the ERP, and for the duty desk.
-//! A hand-over makes its order `confirmed` or `rejected`; a cancel makes it `cancelled`, or `confirmed` again.
+//! A hand-over makes its order `confirmed` or `rejected`; a cancel makes it `cancelled`, or `confirmed` again. A mail changes
+//! no order.
 
 use super::Retention;
 use super::operation::{self, End, Open};
 use super::order_rows::{self, OrderRow};
 use crate::db::{self, Db, Fault};
+use crate::message::{self, Status};
 use crate::outbox::{self, Kind, State};
 use crate::problem::Code;
 
@@ -17,6 +19,8 @@ pub struct Subject<'a> {
     pub order_id: &'a str,
     /// The operation that the message belongs to.
     pub operation_id: &'a str,
+    /// The message.
+    pub message_id: &'a str,
     /// What it was to tell.
     pub kind: Kind,
 }
@@ -24,9 +28,9 @@ pub struct Subject<'a> {
 /// How it came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion<'a> {
-    /// The ERP has it; with its own name of the order, where it told one.
+    /// It has arrived; with the ERP's own name of the order, where it told one.
     Delivered(Option<&'a str>),
-    /// The ERP, or the duty desk, said no for good.
+    /// The other side, or the duty desk, said no for good.
     No(Code),
     /// A person has to look.
     Unresolved,
@@ -50,15 +54,21 @@ pub fn conclude(
     let operation = (subject.tenant_id, own.as_slice());
     let mut windows = Windows { db, retention, now };
     match conclusion {
-        Conclusion::Unresolved => operation::set_open(windows.db, operation, Open::Unresolved, now),
+        Conclusion::Unresolved => {
+            operation::set_open(windows.db, operation, Open::Unresolved, now)?;
+            windows.set_message(subject, Status::Unresolved)
+        }
         Conclusion::Delivered(erp_reference) => {
             let status = match subject.kind {
                 // A cancel may be on its way already: then it goes on.
                 Kind::OrderCreated | Kind::OrderReplaced if order.status == "accepted" => "confirmed",
                 Kind::OrderCancelled => "cancelled",
-                Kind::OrderCreated | Kind::OrderReplaced | Kind::PaymentReceived => &order.status,
+                Kind::OrderCreated | Kind::OrderReplaced | Kind::PaymentReceived | Kind::MessageRequested => {
+                    &order.status
+                }
             };
             windows.set_order(subject, &order, status, erp_reference)?;
+            windows.set_message(subject, Status::Sent)?;
             windows.end(operation, End::Succeeded)
         }
         Conclusion::No(code) => {
@@ -67,15 +77,27 @@ pub fn conclude(
                 Kind::OrderCreated | Kind::OrderReplaced => windows.refuse_order(subject, &order),
                 Kind::OrderCancelled => windows.set_order(subject, &order, "confirmed", None),
                 Kind::PaymentReceived => Ok(()),
+                Kind::MessageRequested => windows.set_message(subject, Status::Failed),
             }
         }
     }
 }
 
-/// An ERP that refuses to cancel says that it is too late.
+/// Lets an unresolved operation go on, inside the caller's transaction, which has released the message.
+///
+/// # Errors
+/// A [`Fault`] of the statements.
+pub fn reopen(db: &mut Db, subject: &Subject<'_>, retention: Retention, now: db::Instant) -> Result<(), Fault> {
+    let own = [subject.operation_id.to_owned()];
+    operation::set_open(db, (subject.tenant_id, &own), Open::Processing, now)?;
+    Windows { db, retention, now }.set_message(subject, Status::Processing)
+}
+
+/// An ERP that refuses to cancel says that it is too late; what refuses a mail is no ERP.
 fn no_of(kind: Kind, code: Code) -> Code {
     match (kind, code) {
         (Kind::OrderCancelled, Code::RefusedByErp) => Code::OrderNotCancellable,
+        (Kind::MessageRequested, Code::RefusedByErp) => Code::RefusedByMailServer,
         (_, code) => code,
     }
 }
@@ -103,6 +125,16 @@ impl Windows<'_> {
             return Ok(());
         }
         order_rows::set_by_erp(self.db, subject.tenant_id, order, (status, erp_reference), self.now)
+    }
+
+    /// What is told to an ERP has no row of its own.
+    fn set_message(&mut self, subject: &Subject<'_>, status: Status) -> Result<(), Fault> {
+        match subject.kind {
+            Kind::MessageRequested => {
+                message::set_status(self.db, (subject.tenant_id, subject.message_id), status, self.now)
+            }
+            Kind::OrderCreated | Kind::OrderReplaced | Kind::OrderCancelled | Kind::PaymentReceived => Ok(()),
+        }
     }
 
     /// The order will not be in the ERP. A cancel that waited for it has what it wanted, and nothing more is to be told;

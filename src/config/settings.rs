@@ -74,16 +74,16 @@ settings! {
         "The most rows that the cleaner changes in one transaction.";
     RELAY = "ORDERS_RELAY", "on",
         "on or off",
-        "Whether this process brings orders to the ERP while it serves.";
+        "Whether this process brings orders to the ERP, and mails to the mail server, while it serves.";
     RELAY_INTERVAL = "ORDERS_RELAY_INTERVAL", "500ms",
         "a duration from 10ms to 1m",
         "How long the relay rests when nothing is due.";
     RELAY_PARALLEL = "ORDERS_RELAY_PARALLEL", "4",
         "a whole number from 1 to 64",
-        "The most messages that are on their way to one ERP at a time, over all relays.";
+        "The most messages that are on their way to one ERP, or to one mail server, at a time, over all relays.";
     ERP_TIMEOUT = "ORDERS_ERP_TIMEOUT", "40s",
         "a duration from 100ms to 10m",
-        "The most time of one request to an ERP.";
+        "The most time of one request to an ERP, or of one mail.";
     LEASE = "ORDERS_LEASE", "60s",
         "a duration longer than ORDERS_ERP_TIMEOUT, at most 1h",
         "How long a relay holds a message before another one may take it over.";
@@ -92,7 +92,7 @@ settings! {
         "How long an ERP may go on with a request whose answer was lost, so that 'not found' proves nothing.";
     ERP_ALLOW_PRIVATE = "ORDERS_ERP_ALLOW_PRIVATE", "off",
         "on or off",
-        "Whether an ERP may be in a private network or on this machine, and be reached by http.";
+        "Whether an ERP or a mail server may be in a private network or on this machine, and be reached by http or without encryption.";
     RETRY_BASE = "ORDERS_RETRY_BASE", "1s",
         "a duration from 1ms to 1h",
         "The pause that the first failure may reach; each further one doubles it.";

@@ -104,6 +104,7 @@ diesel::table! {
         tenant_id -> Text,
         message_id -> Text,
         operation_id -> Text,
+        channel -> Text,
         kind -> Text,
         order_id -> Text,
         position -> BigInt,
@@ -136,8 +137,9 @@ diesel::table! {
 }
 
 diesel::table! {
-    erp_connections (tenant_id) {
+    connections (tenant_id, channel) {
         tenant_id -> Text,
+        channel -> Text,
         kind -> Text,
         url -> Nullable<Text>,
         secret_name -> Nullable<Text>,
@@ -208,6 +210,21 @@ diesel::table! {
         reference -> Nullable<Text>,
         document -> Text,
         created_at -> Timestamp,
+    }
+}
+
+diesel::table! {
+    messages (tenant_id, message_id) {
+        tenant_id -> Text,
+        message_id -> Text,
+        order_id -> Text,
+        client_id -> Text,
+        operation_id -> Text,
+        template -> Text,
+        locale -> Text,
+        status -> Text,
+        created_at -> Timestamp,
+        updated_at -> Timestamp,
     }
 }
 

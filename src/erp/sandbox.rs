@@ -130,6 +130,7 @@ impl Gateway for TenantSandbox {
         match kind {
             Kind::OrderCreated | Kind::OrderReplaced => Verification::LookThenSend,
             Kind::OrderCancelled | Kind::PaymentReceived => Verification::SendAgain,
+            Kind::MessageRequested => Verification::AskAPerson,
         }
     }
 

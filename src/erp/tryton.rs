@@ -320,6 +320,8 @@ impl Gateway for Tryton {
                 Payments::Note => Verification::LookAndWait,
                 Payments::Ignore => Verification::SendAgain,
             },
+            // No gateway ever gets a mail.
+            Kind::MessageRequested => Verification::AskAPerson,
         }
     }
 
@@ -335,6 +337,7 @@ impl Gateway for Tryton {
                     session.known(&delivery.reference, &order_of(delivery)?).await
                 }
                 Kind::PaymentReceived => session.find_note(delivery).await,
+                Kind::MessageRequested => Ok(None),
                 Kind::OrderCancelled => {
                     let sale = session.find(&delivery.reference).await?.filter(|sale| state(sale) == "cancelled");
                     Ok(sale.map(|_| Taken { erp_reference: None, before: true }))

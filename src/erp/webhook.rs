@@ -183,7 +183,9 @@ impl Gateway for Webhook {
             (_, Kind::OrderCancelled) | (UnknownOutcome::Resend, _) => Verification::SendAgain,
             (UnknownOutcome::Lookup, Kind::OrderCreated | Kind::OrderReplaced) => Verification::LookAndWait,
             // The look-up tells of orders. Whether a payment arrived it does not say.
-            (UnknownOutcome::Lookup, Kind::PaymentReceived) | (UnknownOutcome::Hold, _) => Verification::AskAPerson,
+            (UnknownOutcome::Lookup, Kind::PaymentReceived | Kind::MessageRequested) | (UnknownOutcome::Hold, _) => {
+                Verification::AskAPerson
+            }
         }
     }
 

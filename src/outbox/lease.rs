@@ -1,5 +1,5 @@
 //! A relay takes messages for a while. A lease has an end, so that a dead relay holds nothing for ever, and a token, so that
-//! who lost it cannot settle. Messages of one order are leased one after the other, orders side by side.
+//! who lost it cannot settle. Messages of one order and channel are leased one after the other, orders side by side.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 
 use super::connection::{self, Connection};
-use super::{Kind, Outcome, State, attempt};
+use super::{Channel, Kind, Outcome, State, attempt};
 use crate::db::tables::outbox;
 use crate::db::{self, Db, Fault};
 use crate::{load_unlocked, on_db};
 
-/// How long a relay waits for another one that leases for the same tenant. That takes milliseconds.
+/// How long a relay waits for another one that leases for the same connection. That takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// From so many failures in a row on, the connection is taken for dead: one message at a time tries whether it is well again.
@@ -21,7 +21,7 @@ pub const DEAD_AFTER: i32 = 5;
 /// How a relay leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The most messages of a tenant that are under way at a time, over all relays.
+    /// The most messages of a connection that are under way at a time, over all relays.
     pub parallel: u32,
     /// How long a lease lasts.
     pub length: Duration,
@@ -30,7 +30,7 @@ pub struct Terms {
 /// A message that a relay holds until its lease ends.
 #[derive(Clone, Debug)]
 pub struct Leased {
-    /// The tenant whose ERP it is for.
+    /// The tenant whose message it is.
     pub tenant_id: String,
     /// Its stable name, the same in every attempt.
     pub message_id: String,
@@ -79,41 +79,47 @@ struct Due {
     trace_id: String,
 }
 
-/// Leases what is due for a tenant, with the connection to send it by. Nothing while the connection is paused, and never more
+/// Leases what is due on a channel of a tenant, with the connection to send it by. Nothing while the connection is paused, and never more
 /// than the terms allow, whatever other relays there are.
 ///
 /// # Errors
 /// A [`Fault`]; nothing is leased then.
-pub fn lease(db: &mut Db, tenant_id: &str, terms: Terms) -> Result<Option<(Connection, Vec<Leased>)>, Fault> {
+pub fn lease(
+    db: &mut Db,
+    tenant_id: &str,
+    channel: Channel,
+    terms: Terms,
+) -> Result<Option<(Connection, Vec<Leased>)>, Fault> {
     db.transaction(LOCK_WAIT, |db| {
-        // The lock makes relays of one tenant count and take in turn.
-        let Some(connection) = connection::lock(db, tenant_id)? else { return Ok(None) };
+        // The lock makes relays of one connection count and take in turn.
+        let Some(connection) = connection::lock(db, tenant_id, channel)? else { return Ok(None) };
         let now = db.now()?;
         if connection.paused_until.is_some_and(|until| until > now) {
             return Ok(None);
         }
         let parallel = if connection.failures >= DEAD_AFTER { 1 } else { i64::from(terms.parallel) };
-        let free = parallel - under_way(db, tenant_id, now)?;
+        let free = parallel - under_way(db, tenant_id, channel, now)?;
         if free < 1 {
             return Ok(None);
         }
         let mut leased = Vec::new();
-        for due in due(db, tenant_id, now, free)? {
+        for due in due(db, (tenant_id, channel), now, free)? {
             leased.push(take(db, tenant_id, due, terms.length, now)?);
         }
         Ok(Some((connection, leased)))
     })
 }
 
-/// Whether a tenant has anything to lease, by a look that locks nothing.
+/// Whether a channel of a tenant has anything to lease, by a look that locks nothing.
 ///
 /// # Errors
 /// A [`Fault`] of the query.
-pub fn is_anything_due(db: &mut Db, tenant_id: &str) -> Result<bool, Fault> {
+pub fn is_anything_due(db: &mut Db, tenant_id: &str, channel: Channel) -> Result<bool, Fault> {
     let now = db.now()?;
     let open = [State::Waiting, State::Leased].map(State::as_str);
     let found = on_db!(db, conn => outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::channel.eq(channel.as_str()))
         .filter(outbox::state.eq_any(open))
         .filter(outbox::next_attempt_at.le(now))
         .select(outbox::message_id)
@@ -122,9 +128,10 @@ pub fn is_anything_due(db: &mut Db, tenant_id: &str) -> Result<bool, Fault> {
     Ok(found?.is_some())
 }
 
-fn under_way(db: &mut Db, tenant_id: &str, now: db::Instant) -> Result<i64, Fault> {
+fn under_way(db: &mut Db, tenant_id: &str, channel: Channel, now: db::Instant) -> Result<i64, Fault> {
     let count = on_db!(db, conn => outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::channel.eq(channel.as_str()))
         .filter(outbox::state.eq(State::Leased.as_str()))
         .filter(outbox::next_attempt_at.gt(now))
         .count()
@@ -133,14 +140,15 @@ fn under_way(db: &mut Db, tenant_id: &str, now: db::Instant) -> Result<i64, Faul
 }
 
 /// What waits and is due, or was leased by a relay that did not come back. The first open message of an order hides the later
-/// ones, whether it waits, is under way, or is parked.
-fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec<Due>, Fault> {
+/// ones of its channel, whether it waits, is under way, or is parked.
+fn due(db: &mut Db, (tenant_id, channel): (&str, Channel), now: db::Instant, limit: i64) -> Result<Vec<Due>, Fault> {
     let unsettled = State::OPEN.map(State::as_str);
     let open = [State::Waiting, State::Leased].map(State::as_str);
     let earlier = diesel::alias!(outbox as earlier);
     let an_earlier_one = earlier
         .filter(earlier.field(outbox::tenant_id).eq(tenant_id))
         .filter(earlier.field(outbox::order_id).eq(outbox::order_id))
+        .filter(earlier.field(outbox::channel).eq(outbox::channel))
         .filter(earlier.field(outbox::state).eq_any(unsettled))
         .filter(
             earlier.field(outbox::position).lt(outbox::position).or(earlier
@@ -153,6 +161,7 @@ fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec
         db,
         outbox::table
             .filter(outbox::tenant_id.eq(tenant_id))
+            .filter(outbox::channel.eq(channel.as_str()))
             .filter(outbox::state.eq_any(open))
             .filter(outbox::next_attempt_at.le(now))
             .filter(not(exists(an_earlier_one)))
@@ -185,6 +194,8 @@ fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Insta
             outbox::spent.eq(spent),
             outbox::spent_since.eq(spent_since),
             outbox::unknown_since.eq(unknown_since),
+            // A person's permission is for this attempt alone: a relay that dies over it may have used it.
+            outbox::resend_asked.eq(0),
         ))
         .execute(conn))?;
     attempt::begin(db, (tenant_id, &due.message_id, number), &due.trace_id, now)?;

@@ -12,9 +12,9 @@ use crate::on_db;
 /// What becomes of a message after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The ERP has it.
+    /// It has arrived.
     Delivered,
-    /// The ERP said no for good.
+    /// The other side said no for good.
     Refused,
     /// It is tried again at this moment.
     Again(db::Instant),
@@ -48,6 +48,18 @@ pub struct Settlement {
     pub counts: bool,
 }
 
+impl Settlement {
+    /// A person's word that it may be sent again holds until an attempt may have used it.
+    fn surely_did_not_arrive(&self) -> bool {
+        match self.outcome {
+            Outcome::NotDelivered | Outcome::Unavailable | Outcome::Misconfigured => true,
+            Outcome::Delivered | Outcome::AlreadyThere | Outcome::Refused | Outcome::Conflict | Outcome::Unknown => {
+                false
+            }
+        }
+    }
+}
+
 /// Settles an attempt, inside the caller's transaction. `false`: the lease was lost, and nothing was written.
 ///
 /// # Errors
@@ -68,7 +80,7 @@ pub fn settle(db: &mut Db, leased: &Leased, settlement: &Settlement, now: db::In
             outbox::spent.eq(spent),
             outbox::spent_since.eq(spent_since),
             outbox::unknown_since.eq(settlement.unknown_since),
-            outbox::resend_asked.eq(0),
+            outbox::resend_asked.eq(i32::from(leased.resend_asked && settlement.surely_did_not_arrive())),
             outbox::last_outcome.eq(settlement.outcome.as_str()),
         ))
         .execute(conn))?;

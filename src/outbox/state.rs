@@ -1,8 +1,40 @@
-//! What a message tells, and how far it is.
+//! What a message tells, by which channel it leaves, and how far it is.
 
 use crate::db::Fault;
 
-/// What a message tells the ERP.
+/// A way out of the service. Each has a connection, a pace and a pause of its own, and neither waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// To the tenant's ERP.
+    Erp,
+    /// By e-mail to the customer.
+    Mail,
+}
+
+impl Channel {
+    /// Every channel.
+    pub const ALL: [Channel; 2] = [Channel::Erp, Channel::Mail];
+
+    /// The name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Channel::Erp => "erp",
+            Channel::Mail => "mail",
+        }
+    }
+
+    /// The channel of a stored name.
+    ///
+    /// # Errors
+    /// [`Fault::Bug`] for a name that no version of this program wrote.
+    pub fn stored(name: &str) -> Result<Channel, Fault> {
+        let found = Channel::ALL.into_iter().find(|channel| channel.as_str() == name);
+        found.ok_or_else(|| Fault::Bug(format!("a stored row has the unknown channel {name:?}")))
+    }
+}
+
+/// What a message tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A new order: the hand-over.
@@ -13,6 +45,8 @@ pub enum Kind {
     OrderCancelled,
     /// The order, or a part of it, was paid.
     PaymentReceived,
+    /// A client wants a mail sent to the order's customer. No ERP ever hears of it.
+    MessageRequested,
 }
 
 impl Kind {
@@ -27,6 +61,16 @@ impl Kind {
             Kind::OrderReplaced => "order.replaced",
             Kind::OrderCancelled => "order.cancelled",
             Kind::PaymentReceived => "payment.received",
+            Kind::MessageRequested => "message.requested",
+        }
+    }
+
+    /// The channel by which it leaves.
+    #[must_use]
+    pub fn channel(self) -> Channel {
+        match self {
+            Kind::OrderCreated | Kind::OrderReplaced | Kind::OrderCancelled | Kind::PaymentReceived => Channel::Erp,
+            Kind::MessageRequested => Channel::Mail,
         }
     }
 
@@ -35,7 +79,13 @@ impl Kind {
     /// # Errors
     /// [`Fault::Bug`] for a name that no version of this program wrote.
     pub fn stored(name: &str) -> Result<Kind, Fault> {
-        let all = [Kind::OrderCreated, Kind::OrderReplaced, Kind::OrderCancelled, Kind::PaymentReceived];
+        let all = [
+            Kind::OrderCreated,
+            Kind::OrderReplaced,
+            Kind::OrderCancelled,
+            Kind::PaymentReceived,
+            Kind::MessageRequested,
+        ];
         let found = all.into_iter().find(|kind| kind.as_str() == name);
         found.ok_or_else(|| Fault::Bug(format!("a stored message has the unknown kind {name:?}")))
     }
@@ -48,15 +98,15 @@ pub enum State {
     Waiting,
     /// A relay is delivering it, or has died over it.
     Leased,
-    /// A person has to look. It holds up the later messages of its order.
+    /// A person has to look. It holds up the later messages of its order on the same channel.
     Parked,
-    /// The ERP has it. Final.
+    /// It has arrived. Final.
     Delivered,
-    /// The ERP said no for good. Final.
+    /// The other side said no for good. Final.
     Refused,
     /// The duty desk gave it up. Final.
     Abandoned,
-    /// A command took it back before the ERP was asked. Final.
+    /// A command took it back before the ERP was asked. Final, and never the state of a mail.
     Withdrawn,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    fn new(outcome: Outcome, detail: impl Into<String>, doubt: Doubt) -> Report {
+    pub(super) fn new(outcome: Outcome, detail: impl Into<String>, doubt: Doubt) -> Report {
         Report {
             outcome,
             detail: detail.into(),
@@ -179,6 +179,7 @@ async fn send(gateway: &dyn Gateway, delivery: &Delivery, absent: Doubt) -> Resu
             }
         }
         Kind::PaymentReceived => gateway.receive_payment(delivery).await.map(Report::taken),
+        Kind::MessageRequested => Err(Failure::Conflict("a mail has come on the way to the ERP".to_owned())),
         Kind::OrderCancelled => Ok(match gateway.cancel(delivery).await? {
             Cancelled::Now => Report::new(Outcome::Delivered, "the ERP has cancelled it", Doubt::None),
             Cancelled::Before => Report::new(Outcome::AlreadyThere, "the ERP had cancelled it already", Doubt::None),

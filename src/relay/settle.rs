@@ -8,6 +8,7 @@ use super::{Rules, policy};
 use crate::command::order_rows;
 use crate::command::settlement::{self, Conclusion, Subject};
 use crate::db::{self, Db, Fault, Pool};
+use crate::outbox::Channel;
 use crate::outbox::connection::{self, Connection};
 use crate::outbox::lease::Leased;
 use crate::outbox::settle::{self as message, Next};
@@ -64,8 +65,13 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
         if !message::settle(db, leased, &settlement, now)? {
             return Ok(false);
         }
-        let subject =
-            Subject { tenant_id, order_id: &leased.order_id, operation_id: &leased.operation_id, kind: leased.kind };
+        let subject = Subject {
+            tenant_id,
+            order_id: &leased.order_id,
+            operation_id: &leased.operation_id,
+            message_id: &leased.message_id,
+            kind: leased.kind,
+        };
         let conclusion = match settlement.next {
             Next::Delivered => Some(Conclusion::Delivered(report.erp_reference.as_deref())),
             Next::Refused => Some(Conclusion::No(Code::RefusedByErp)),
@@ -75,7 +81,7 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
         if let Some(conclusion) = conclusion {
             settlement::conclude(db, &subject, conclusion, rules.retention, now)?;
         }
-        report_health(db, tenant_id, report, rules, (random, now))?;
+        report_health(db, (tenant_id, leased.kind.channel()), report, rules, (random, now))?;
         Ok(true)
     })
 }
@@ -83,7 +89,7 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
 /// Nothing is written, and nobody waits, while the connection does as before.
 fn report_health(
     db: &mut Db,
-    tenant_id: &str,
+    (tenant_id, channel): (&str, Channel),
     report: &Report,
     rules: &Rules,
     (random, now): (u64, db::Instant),
@@ -92,13 +98,13 @@ fn report_health(
         let health = policy::health(report.outcome, connection.failures, &rules.retry, random, now);
         (health.failures != connection.failures || health.paused_until != connection.paused_until).then_some(health)
     };
-    if connection::find(db, tenant_id)?.as_ref().and_then(change).is_none() {
+    if connection::find(db, tenant_id, channel)?.as_ref().and_then(change).is_none() {
         return Ok(());
     }
     // Attempts of one connection that end together count one after the other.
-    let Some(health) = connection::lock(db, tenant_id)?.as_ref().and_then(change) else { return Ok(()) };
+    let Some(health) = connection::lock(db, tenant_id, channel)?.as_ref().and_then(change) else { return Ok(()) };
     let pause = health.paused_until.map(|until| (until, report.detail.as_str()));
-    connection::report(db, tenant_id, health.failures, pause, now)
+    connection::report(db, (tenant_id, channel), health.failures, pause, now)
 }
 
 fn random() -> Result<u64, Fault> {

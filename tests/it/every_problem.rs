@@ -133,6 +133,9 @@ impl Walk {
         let replay = working.ask(&self.client, KEY).await;
         assert_eq!((replay.status, &replay.body), (first.status, &first.body), "{}", operation.name);
 
+        // What waits for somebody else has no end yet: here it has had one.
+        let end = "status = 'succeeded', completed_at = created_at, replay_until = created_at, remember_until = '2100-01-01 00:00:00'";
+        database.execute(&format!("UPDATE operations SET {end} WHERE {the_claim} AND completed_at IS NULL"));
         age_where(database, SPENT, &the_claim);
         let spent = working.ask(&self.client, KEY).await;
         self.ledger.note(operation, Code::IdempotencyKeyExpired, &spent);

@@ -13,6 +13,7 @@ pub mod raw;
 pub mod relay;
 pub mod rival;
 pub mod settings;
+pub mod smtp;
 pub mod tls;
 pub mod tryton;
 pub mod wait;

@@ -12,6 +12,7 @@ mod harness;
 mod held_keys;
 mod json_input;
 mod logs;
+mod mail;
 mod model;
 mod operations;
 mod order_body;

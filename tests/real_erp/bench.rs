@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use order_service::config::{Config, Secrets};
 use order_service::erp::tryton::options::{Options, Target};
+use order_service::outbox::Channel;
 use order_service::outbox::connection::Wanted;
 use serde_json::{Value, json};
 
@@ -27,8 +28,9 @@ pub fn shop_at(world: &World, tryton: &Tryton, address: SocketAddr, target: Targ
     );
     let (url, options) = (url(address), Options { target, ..Options::of_web_shop(tryton.web_shop()) }.to_json());
     set(
-        world.database(),
+        world,
         TENANT,
+        Channel::Erp,
         &Wanted { kind: "tryton", url: Some(&url), secret_name: Some(KEY), options: &options },
     );
     shop

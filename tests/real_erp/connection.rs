@@ -10,7 +10,7 @@ use crate::harness::world::{World, on_both_databases};
 use crate::tryton::Tryton;
 
 const PAUSED: &str =
-    "SELECT pause_reason IS NOT NULL AS paused, (SELECT sum(spent) FROM outbox) AS spent FROM erp_connections";
+    "SELECT pause_reason IS NOT NULL AS paused, (SELECT sum(spent) FROM outbox) AS spent FROM connections";
 
 on_both_databases! {
     async fn a_wrong_key_costs_no_order_anything_and_the_right_one_brings_them_all(world: World) {
@@ -36,7 +36,7 @@ on_both_databases! {
             assert_eq!(operation(&shop, &operation_id).await["status"], "succeeded");
         }
         assert_eq!(tryton.references(), ["web/1", "web/2"]);
-        assert_eq!(world.rows("SELECT failures, pause_reason FROM erp_connections"), [json!({"failures": 0, "pause_reason": null})]);
+        assert_eq!(world.rows("SELECT failures, pause_reason FROM connections"), [json!({"failures": 0, "pause_reason": null})]);
     }
 
     /// Somebody at the ERP takes the key back by mistake, and gives it again.

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use order_service::config::Secrets;
 use order_service::erp::tryton::options::{Options, Target};
 use order_service::erp::{Failure, Gateway, Gateways, Taken};
-use order_service::outbox::Kind;
 use order_service::outbox::connection::Connection;
+use order_service::outbox::{Channel, Kind};
 use serde_json::json;
 
 use crate::bench::{KEY, url};
@@ -22,6 +22,7 @@ fn gateway(tryton: &Tryton, target: Target) -> Box<dyn Gateway> {
     let secrets = Secrets::from_iter([(KEY.to_owned(), tryton.bearer().to_owned())]);
     let connection = Connection {
         tenant_id: "acme".to_owned(),
+        channel: Channel::Erp.as_str().to_owned(),
         kind: "tryton".to_owned(),
         url: Some(url(tryton.address())),
         secret_name: Some(KEY.to_owned()),

@@ -1,9 +1,10 @@
 -- Undoes up.sql.
 
 DROP TABLE interventions;
-DROP TABLE erp_connections;
+DROP TABLE connections;
 DROP TABLE attempts;
 DROP INDEX outbox_by_due;
+ALTER TABLE outbox DROP COLUMN channel;
 ALTER TABLE outbox DROP COLUMN next_attempt_at;
 ALTER TABLE outbox DROP COLUMN attempts;
 ALTER TABLE outbox DROP COLUMN spent;

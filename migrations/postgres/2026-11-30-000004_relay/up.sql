@@ -1,7 +1,9 @@
--- How far each message to the ERP is, every attempt to deliver one, the connections, and what the duty desk decided. The rules
+-- How far each message on its way out is, every attempt to deliver one, the connections, and what the duty desk decided. The rules
 -- are those of the first schema.
 
 -- state: waiting, leased, parked (a person has to look), delivered, refused, abandoned, withdrawn. The last four are final.
+-- channel: erp, or mail. Neither waits for the other.
+ALTER TABLE outbox ADD COLUMN channel TEXT NOT NULL DEFAULT 'erp';
 -- While a message waits, next_attempt_at is its next attempt; while it is leased, the end of the lease.
 ALTER TABLE outbox ADD COLUMN next_attempt_at TIMESTAMP NOT NULL DEFAULT '1970-01-01 00:00:00';
 ALTER TABLE outbox ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
@@ -17,7 +19,7 @@ ALTER TABLE outbox ADD COLUMN resend_asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE outbox ADD COLUMN last_outcome TEXT;
 ALTER TABLE outbox ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
 
-CREATE INDEX outbox_by_due ON outbox (tenant_id, state, next_attempt_at);
+CREATE INDEX outbox_by_due ON outbox (tenant_id, channel, state, next_attempt_at);
 
 -- One row for each attempt. outcome is NULL while it runs.
 CREATE TABLE attempts (
@@ -34,9 +36,10 @@ CREATE TABLE attempts (
     FOREIGN KEY (tenant_id, message_id) REFERENCES outbox (tenant_id, message_id) ON DELETE CASCADE
 );
 
--- The ERP of a tenant. The secret itself is in no table: secret_name is the variable that holds it.
-CREATE TABLE erp_connections (
+-- The way out of each channel of a tenant. The secret itself is in no table: secret_name is the variable that holds it.
+CREATE TABLE connections (
     tenant_id    TEXT COLLATE "C" NOT NULL,
+    channel      TEXT COLLATE "C" NOT NULL,
     kind         TEXT NOT NULL,
     url          TEXT,
     secret_name  TEXT,
@@ -47,7 +50,7 @@ CREATE TABLE erp_connections (
     pause_reason TEXT,
     created_at   TIMESTAMP NOT NULL,
     updated_at   TIMESTAMP NOT NULL,
-    PRIMARY KEY (tenant_id),
+    PRIMARY KEY (tenant_id, channel),
     FOREIGN KEY (tenant_id) REFERENCES tenants (tenant_id)
 );
 

@@ -1,4 +1,4 @@
-//! How far an operation's message to the ERP is: the member `erp` of an operation.
+//! How far an operation's message is: the members `erp` and `mail` of an operation.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,50 @@ use crate::api::document::schemas::one_of;
 use crate::db::tables::{orders, outbox};
 use crate::db::{self, Db, Fault};
 use crate::on_db;
-use crate::outbox::Outcome;
 use crate::outbox::attempt::{self, Attempt};
+use crate::outbox::{Channel, Outcome};
 
 /// The states of a message, as clients see them.
 pub const STATES: &[&str] =
     &["waiting", "delivering", "retrying", "unresolved", "delivered", "refused", "abandoned", "withdrawn"];
 
+/// How far an operation's message is, by the channel that it takes.
+#[derive(Clone, Debug)]
+pub enum Delivery {
+    /// To the ERP.
+    Erp(ErpDelivery),
+    /// To the customer.
+    Mail(MailDelivery),
+}
+
+impl Delivery {
+    /// Whether nothing was ever tried: what a tenant without the channel shows.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        match self {
+            Delivery::Erp(erp) => erp.state == "waiting",
+            Delivery::Mail(mail) => mail.state == "waiting",
+        }
+    }
+
+    /// The member `erp`.
+    #[must_use]
+    pub fn erp(&self) -> Option<&ErpDelivery> {
+        if let Delivery::Erp(erp) = self { Some(erp) } else { None }
+    }
+
+    /// The member `mail`.
+    #[must_use]
+    pub fn mail(&self) -> Option<&MailDelivery> {
+        if let Delivery::Mail(mail) = self { Some(mail) } else { None }
+    }
+}
+
 /// How far the message to the ERP is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Delivery {
+#[schema(as = Delivery)]
+pub struct ErpDelivery {
     /// `waiting`: not tried yet. `delivering`: under way. `retrying`: tried, and to be tried again. `unresolved`: a person has to
     /// look. The others are final.
     #[schema(schema_with = states)]
@@ -38,7 +71,32 @@ pub struct Delivery {
     attempts: Vec<AttemptView>,
 }
 
-/// One attempt to bring a message to the ERP.
+/// How far the mail to the customer is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MailDelivery {
+    /// `waiting`: not tried yet. `delivering`: under way. `retrying`: tried, and to be tried again. `unresolved`: a person has to
+    /// look. The others are final.
+    #[schema(schema_with = states)]
+    state: &'static str,
+    /// The message. The `Message-ID` of the mail is this name at the sender's domain.
+    message_id: String,
+    /// When it is tried next, while it waits.
+    #[schema(format = DateTime, required)]
+    next_attempt_at: Option<String>,
+    /// Every attempt, the first first.
+    attempts: Vec<AttemptView>,
+}
+
+impl MailDelivery {
+    /// The message.
+    #[must_use]
+    pub fn message_id(&self) -> &str {
+        &self.message_id
+    }
+}
+
+/// One attempt to bring a message to the ERP or to the mail server.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
@@ -51,11 +109,11 @@ struct AttemptView {
     /// When it ended; `null` while it is under way.
     #[schema(format = DateTime, required)]
     ended_at: Option<String>,
-    /// How it ended; `null` while it is under way. `unknown`: nobody knows whether the ERP has it; it is looked for before it is
-    /// sent again.
+    /// How it ended; `null` while it is under way. `unknown`: nobody knows whether it arrived; at the ERP it is looked for
+    /// before it is sent again, a mail waits for a person.
     #[schema(required, schema_with = outcomes)]
     outcome: Option<String>,
-    /// A short sentence for people, in the ERP's own words where it said something.
+    /// A short sentence for people, in the other side's own words where it said something.
     #[schema(required)]
     detail: Option<String>,
 }
@@ -75,6 +133,7 @@ fn outcomes() -> ObjectBuilder {
 struct MessageRow {
     message_id: String,
     operation_id: String,
+    channel: String,
     order_id: String,
     state: String,
     attempts: i32,
@@ -107,22 +166,30 @@ pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Re
     for attempt in attempt::of_messages(db, tenant_id, &message_ids)? {
         attempts.entry(attempt.message_id.clone()).or_default().push(view(attempt));
     }
-    Ok(messages
+    messages
         .into_iter()
         .map(|message| {
-            let (reference, erp_reference) = names.get(&message.order_id).cloned().unwrap_or_default();
-            let state = state_of(&message);
-            let waits = matches!(state, "waiting" | "retrying");
-            let erp = Delivery {
-                state,
-                reference,
-                erp_reference,
-                next_attempt_at: waits.then(|| db::rfc3339(message.next_attempt_at)),
-                attempts: attempts.remove(&message.message_id).unwrap_or_default(),
-            };
-            (message.operation_id, erp)
+            let name = names.get(&message.order_id).cloned().unwrap_or_default();
+            let attempts = attempts.remove(&message.message_id).unwrap_or_default();
+            Ok((message.operation_id.clone(), delivery(message, name, attempts)?))
         })
-        .collect())
+        .collect()
+}
+
+fn delivery(
+    message: MessageRow,
+    (reference, erp_reference): (String, Option<String>),
+    attempts: Vec<AttemptView>,
+) -> Result<Delivery, Fault> {
+    let state = state_of(&message);
+    let waits = matches!(state, "waiting" | "retrying");
+    let next_attempt_at = waits.then(|| db::rfc3339(message.next_attempt_at));
+    Ok(match Channel::stored(&message.channel)? {
+        Channel::Erp => Delivery::Erp(ErpDelivery { state, reference, erp_reference, next_attempt_at, attempts }),
+        Channel::Mail => {
+            Delivery::Mail(MailDelivery { state, message_id: message.message_id, next_attempt_at, attempts })
+        }
+    })
 }
 
 fn state_of(message: &MessageRow) -> &'static str {
@@ -145,13 +212,5 @@ fn view(attempt: Attempt) -> AttemptView {
         ended_at: attempt.ended_at.map(db::rfc3339),
         outcome: attempt.outcome,
         detail: attempt.detail,
-    }
-}
-
-impl Delivery {
-    /// Whether nothing was ever tried: what a tenant without an ERP shows.
-    #[must_use]
-    pub fn is_untouched(&self) -> bool {
-        self.state == "waiting"
     }
 }

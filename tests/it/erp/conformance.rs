@@ -33,6 +33,7 @@ impl Trial<'_> {
                 "payment",
                 r#""payment":{"paymentId":"pay_1","amount":"19","currency":"EUR","method":"card"}"#.to_owned(),
             ),
+            Kind::MessageRequested => unreachable!("no gateway ever gets a mail"),
         };
         let payload = format!(
             r#"{{"type":"{}","reference":"{reference}","orderId":"ord_1","occurredAt":"2026-03-02T08:00:00.000Z",{content}}}"#,

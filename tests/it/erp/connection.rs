@@ -25,7 +25,7 @@ async fn rests(world: &World, shop: &Caller, operation_id: &str, reason: &str) {
     let attempt = &waiting["erp"]["attempts"][0];
     assert_eq!((&waiting["status"], &attempt["outcome"]), (&json!("processing"), &json!("misconfigured")));
     assert!(attempt["detail"].as_str().is_some_and(|detail| detail.starts_with(reason)), "{attempt}");
-    let resting = world.rows("SELECT pause_reason, spent FROM erp_connections, outbox WHERE paused_until IS NOT NULL");
+    let resting = world.rows("SELECT pause_reason, spent FROM connections, outbox WHERE paused_until IS NOT NULL");
     assert_eq!(resting, [json!({"pause_reason": attempt["detail"], "spent": 0})]);
 }
 
@@ -35,7 +35,7 @@ async fn is_well(world: &World, shop: &Caller, operation_id: &str) {
         (&done["status"], outcomes(&done)),
         (&json!("succeeded"), vec!["misconfigured".into(), "delivered".into()])
     );
-    let connection = world.rows("SELECT failures, paused_until, pause_reason FROM erp_connections");
+    let connection = world.rows("SELECT failures, paused_until, pause_reason FROM connections");
     assert_eq!(connection, [json!({"failures": 0, "paused_until": null, "pause_reason": null})]);
 }
 

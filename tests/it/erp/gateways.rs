@@ -5,8 +5,8 @@ use std::time::Duration;
 use order_service::config::Secrets;
 use order_service::db::Db;
 use order_service::erp::{Failure, Gateway, Gateways};
-use order_service::outbox::Kind;
 use order_service::outbox::connection::Connection;
+use order_service::outbox::{Channel, Kind};
 
 use super::conformance::{Trial, keeps_the_promises};
 use crate::harness::erp::{FakeErp, Step};
@@ -18,6 +18,7 @@ use crate::harness::world::{World, on_both_databases};
 fn connection(kind: &str, url: Option<String>) -> Connection {
     Connection {
         tenant_id: "acme".to_owned(),
+        channel: Channel::Erp.as_str().to_owned(),
         kind: kind.to_owned(),
         url,
         secret_name: Some(SECRET.0.to_owned()),
@@ -126,7 +127,7 @@ on_both_databases! {
         erp.script_look_ups(&[Step::Status(401)]);
         let (done, said) = run(&["erp", "check", "--tenant", "acme"], &settings);
         assert!(!done && said.contains("the secret is not accepted"), "{said}");
-        let rows = format!("{:?}", world.rows("SELECT tenant_id, kind, url, secret_name, options FROM erp_connections"));
+        let rows = format!("{:?}", world.rows("SELECT tenant_id, kind, url, secret_name, options FROM connections"));
         assert!(rows.contains(SECRET.0) && !rows.contains(SECRET.1), "{rows}");
 
         for (arguments, settings, wrong) in [
@@ -140,7 +141,7 @@ on_both_databases! {
             assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{said}");
         }
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
-        let kept = order_service::outbox::connection::find(&mut db, "acme").expect("it works").expect("it was set");
+        let kept = order_service::outbox::connection::find(&mut db, "acme", Channel::Erp).expect("it works").expect("it was set");
         assert_eq!(kept.kind, "webhook", "what was refused has changed nothing");
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use order_service::db::Db;
-use order_service::outbox::Outcome;
 use order_service::outbox::lease::{self, Terms};
 use order_service::outbox::settle::{self, Next, Settlement};
+use order_service::outbox::{Channel, Outcome};
 use serde_json::json;
 
 use crate::harness::erp::{FakeErp, Step};
@@ -26,7 +26,7 @@ on_both_databases! {
         let shop = shop_with(&world, &erp, "lookup");
         let (_, operation_id) = create(&shop, "1").await;
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
-        let (_, mut stale) = lease::lease(&mut db, TENANT, TERMS).expect("it works").expect("it is due");
+        let (_, mut stale) = lease::lease(&mut db, TENANT, Channel::Erp, TERMS).expect("it works").expect("it is due");
         let stale = stale.remove(0);
         assert_eq!(relay.step().await, 0, "while the lease lasts nobody else has it");
 
@@ -63,7 +63,7 @@ on_both_databases! {
         assert!(before[0]["state"] == "waiting" && is(&before[0], "free"), "{before:?}");
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
         let terms = Terms { length: Duration::ZERO, ..TERMS };
-        assert_eq!(lease::lease(&mut db, TENANT, terms).expect("it works").expect("it is due").1.len(), 1);
+        assert_eq!(lease::lease(&mut db, TENANT, Channel::Erp, terms).expect("it works").expect("it is due").1.len(), 1);
         let leased = world.rows(columns);
         assert!(leased[0]["state"] == "leased" && !is(&leased[0], "free") && !is(&leased[0], "endless"), "{leased:?}");
         assert_eq!(relay.step().await, 1, "it is taken over at once");
@@ -100,11 +100,28 @@ on_both_databases! {
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
         // A lease without a length is over at once; it is a lease all the same (field case 10).
         let none = Terms { length: Duration::ZERO, ..TERMS };
-        lease::lease(&mut db, TENANT, none).expect("it works").expect("it is due");
+        lease::lease(&mut db, TENANT, Channel::Erp, none).expect("it works").expect("it is due");
         assert_eq!(relay.step().await, 1);
         let asked = (erp.requests("GET").len(), erp.requests("POST").len());
         assert_eq!(asked, (1, 1), "absent proves nothing so soon after the lost relay may have sent it");
         assert_eq!(outcomes(&operation(&shop, &operation_id).await), ["unknown", "unknown", "unknown"]);
+    }
+
+    /// A person had looked before the relay sent and died; what has happened since only another look can tell.
+    async fn a_permission_to_send_again_is_for_one_attempt(world: World) {
+        let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
+        let shop = shop_with(&world, &erp, "hold");
+        erp.script(&[Step::Cut]);
+        let (_, operation_id) = create(&shop, "1").await;
+        relay.step().await;
+        shop.post(&format!("/v1/operations/{operation_id}/retry"), "again", &json!({})).await.expect(200);
+        let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
+        let none = Terms { length: Duration::ZERO, ..TERMS };
+        let leased = lease::lease(&mut db, TENANT, Channel::Erp, none).expect("it works").expect("it is due").1;
+        assert!(leased[0].resend_asked, "this attempt may send");
+        assert_eq!(relay.step().await, 1);
+        assert_eq!(erp.requests("POST").len(), 1, "the next one may not");
+        assert_eq!(operation(&shop, &operation_id).await["status"], "unresolved");
     }
 
     async fn messages_of_one_order_go_one_after_the_other(world: World) {
@@ -189,7 +206,7 @@ on_postgres! {
         })
         .await;
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
-        assert_eq!(lease::lease(&mut db, TENANT, TERMS).expect("it works").expect("it is due").1.len(), 1);
+        assert_eq!(lease::lease(&mut db, TENANT, Channel::Erp, TERMS).expect("it works").expect("it is due").1.len(), 1);
         end_leases(&world);
         assert_eq!(relay.step().await, 1);
         assert_eq!(operation(&shop, &stuck).await["status"], "succeeded");

@@ -88,7 +88,7 @@ on_both_databases! {
         relay.step().await;
         let (_, second) = create(&shop, "2").await;
         assert_eq!(relay.step().await, 0, "while it is paused nothing is sent");
-        let paused = world.rows("SELECT pause_reason, spent FROM erp_connections, outbox WHERE position = 1");
+        let paused = world.rows("SELECT pause_reason, spent FROM connections, outbox WHERE position = 1");
         assert_eq!(paused[0]["spent"], 0);
         let reason = paused[0]["pause_reason"].as_str().expect("a pause has a reason");
         assert!(reason.starts_with("the ERP answered 401: the ERP's own words; check that both sides hold the same secret"), "{reason}");
@@ -98,7 +98,7 @@ on_both_databases! {
         for operation_id in [first, second] {
             assert_eq!(operation(&shop, &operation_id).await["status"], "succeeded");
         }
-        assert_eq!(world.rows("SELECT failures, pause_reason FROM erp_connections"), [json!({"failures": 0, "pause_reason": null})]);
+        assert_eq!(world.rows("SELECT failures, pause_reason FROM connections"), [json!({"failures": 0, "pause_reason": null})]);
     }
 
     async fn a_dead_erp_is_left_alone_and_tried_by_one_order(world: World) {

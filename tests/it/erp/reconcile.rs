@@ -263,7 +263,7 @@ on_both_databases! {
         troubled("the comparison stopped: the ERP answered 500");
         drop(erp);
         troubled("the comparison stopped: no connection to the ERP could be made");
-        world.database().execute("DELETE FROM erp_connections");
+        world.database().execute("DELETE FROM connections");
         troubled("tenant 'acme' has no ERP");
         assert_eq!(world.count("interventions"), 0);
         let bad = process::run(world.database().url(), &["erp", "reconcile", "--tenant", TENANT, "--since", "yesterday"], &[]);

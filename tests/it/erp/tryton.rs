@@ -3,8 +3,8 @@
 use order_service::config::Secrets;
 use order_service::db::Db;
 use order_service::erp::{Cancelled, Delivery, Failure, Gateway, Gateways};
-use order_service::outbox::Kind;
 use order_service::outbox::connection::{self, Connection, Wanted};
+use order_service::outbox::{Channel, Kind};
 use serde_json::{Value, json};
 
 use crate::harness::http::Caller;
@@ -17,6 +17,7 @@ use crate::harness::world::{TENANT, World, on_both_databases};
 fn gateway(tryton: &FakeTryton, options: &str) -> Box<dyn Gateway> {
     let connection = Connection {
         tenant_id: TENANT.to_owned(),
+        channel: Channel::Erp.as_str().to_owned(),
         kind: "tryton".to_owned(),
         url: Some(tryton.url()),
         secret_name: Some(SECRET.0.to_owned()),
@@ -256,7 +257,7 @@ on_both_databases! {
         let url = tryton.url();
         let wanted = Wanted { kind: "tryton", url: Some(&url), secret_name: Some(SECRET.0), options: OPTIONS };
         let mut db = Db::open(&config(world.database().url(), &[]).database).expect("the database takes connections");
-        connection::set(&mut db, TENANT, &wanted).expect("the tenant exists");
+        connection::set(&mut db, TENANT, Channel::Erp, &wanted).expect("the tenant exists");
         let relay = HandRelay::new(&world, &[]);
         let with_id = |id: &str, sku: &str| {
             json!({"customerId": "cus_1", "items": [{"sku": sku, "qty": 2}], "currency": "EUR", "channel": "web", "externalOrderId": id})
@@ -294,7 +295,7 @@ on_both_databases! {
         let (done, said) = run(&[&set[..], &full].concat());
         assert!(done && said.contains("connected by 'tryton'"), "{said}");
         let options = r#"{"webShop":1,"target":"draft","payments":"note","units":{"XBX":4},"taxes":{"7":2},"skus":{"shipping":"SHIPPING"}}"#;
-        let rows = format!("{:?}", world.rows("SELECT options FROM erp_connections"));
+        let rows = format!("{:?}", world.rows("SELECT options FROM connections"));
         assert!(rows.contains(&format!("{options:?}")) || rows.contains(options), "{rows}");
         let (done, said) = run(&["erp", "check", "--tenant", TENANT]);
         assert!(done && said.contains("Tryton answers: web shop 'Shop' of Acme"), "{said}");

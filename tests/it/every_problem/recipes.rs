@@ -58,6 +58,9 @@ const CANCELLED: Step = Step::Call(post("/v1/orders/{orderId}/cancel", "{}"));
 /// Eight of the ten EUR of the order of the step before are paid.
 const PAID: Step = Step::Call(post("/v1/payments", EIGHT));
 const EIGHT: &str = r#"{"orderId":"{orderId}","amount":"8","currency":"EUR","method":"card","reference":"pi_8"}"#;
+/// The customer of the order of the step before is written to.
+const A_MESSAGE: Step = Step::Call(post("/v1/messages", CONFIRM));
+const CONFIRM: &str = r#"{"orderId":"{orderId}","template":"order-confirmation"}"#;
 /// To replace whatever stands.
 const STANDING: &[(&str, &str)] = &[("If-Match", "*")];
 const SHOP_ORDER: &str =
@@ -67,6 +70,7 @@ const CHEAPER: &str =
 const IN_CROWNS: &str = r#"{"customerId":"c","currency":"CZK","items":[{"sku":"A","qty":1}]}"#;
 const GIVEN_UP: &str = r#"{"outcome":"abandoned","reason":"a test"}"#;
 const OF_NO_ORDER: &str = r#"{"orderId":"nothing","amount":"1","currency":"EUR","method":"card"}"#;
+const CONFIRM_NOTHING: &str = r#"{"orderId":"nothing","template":"order-confirmation"}"#;
 const IN_DOLLARS: &str = r#"{"orderId":"{orderId}","amount":"1","currency":"USD","method":"card"}"#;
 const TOO_MUCH: &str = r#"{"orderId":"{orderId}","amount":"10.01","currency":"EUR","method":"card"}"#;
 
@@ -90,6 +94,7 @@ pub const READS: &[ReadRecipe] = &[
         "/v1/reservations/{reservationId}",
         ("reservations", "operation_id"),
     ),
+    read("messagesGet", &[AN_ORDER, A_MESSAGE], "/v1/messages/{messageId}", ("messages", "template")),
     read("operationsList", &[AN_ORDER], "/v1/operations", ("operations", "status")),
     read("operationsGet", &[AN_ORDER], "/v1/operations/{operationId}", ("operations", "status")),
     read("idempotencyPolicyGet", &[], "/v1/idempotency-policy", ("api_keys", "client_id")),
@@ -200,6 +205,13 @@ pub const REFUSALS: &[Refusal] = &[
         ],
         post("/v1/reservations/{reservationId}/release", "{}"),
     ),
+    refusal("messagesSend", Code::OrderNotFound, &[], post("/v1/messages", CONFIRM_NOTHING)),
+    refusal(
+        "messagesSend",
+        Code::NoRecipient,
+        &[Step::Call(post("/v1/orders", r#"{"customerId":"c","currency":"EUR","items":[{"sku":"A","qty":1}]}"#))],
+        post("/v1/messages", CONFIRM),
+    ),
     refusal("operationsRetry", Code::OperationNotFound, &[], post("/v1/operations/nothing/retry", "{}")),
     refusal(
         "operationsRetry",
@@ -216,6 +228,7 @@ pub const REFUSALS: &[Refusal] = &[
     ),
     refusal("ordersGet", Code::OrderNotFound, &[], get("/v1/orders/nothing")),
     refusal("paymentsGet", Code::PaymentNotFound, &[], get("/v1/payments/nothing")),
+    refusal("messagesGet", Code::MessageNotFound, &[], get("/v1/messages/nothing")),
     refusal("stockGet", Code::SkuNotFound, &[], get("/v1/stock/nothing")),
     refusal("reservationsGet", Code::ReservationNotFound, &[], get("/v1/reservations/nothing")),
     refusal("operationsGet", Code::OperationNotFound, &[], get("/v1/operations/nothing")),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use order_service::config::{Config, Secrets};
 use order_service::db::{Db, Pool};
 use order_service::metrics::{Metrics, PoolConnections};
+use order_service::outbox::Channel;
 use order_service::outbox::connection::{self, Wanted};
 use order_service::relay::Relay;
 use serde_json::Value;
@@ -82,7 +83,7 @@ impl HandRelay {
 pub fn make_due(world: &World) {
     world.database().execute(
         "UPDATE outbox SET next_attempt_at = '2000-01-01 00:00:00' WHERE state = 'waiting'; \
-         UPDATE erp_connections SET paused_until = NULL",
+         UPDATE connections SET paused_until = NULL",
     );
 }
 
@@ -109,18 +110,27 @@ pub fn connect_to(world: &World, tenant: &str, url: &str, unknown_outcome: &str)
 /// As [`connect_to`], on this database.
 pub fn connect_on(database: &Database, tenant: &str, url: &str, unknown_outcome: &str) {
     let options = format!(r#"{{"unknownOutcome":"{unknown_outcome}"}}"#);
-    set(database, tenant, &Wanted { kind: "webhook", url: Some(url), secret_name: Some(SECRET.0), options: &options });
+    set_on(
+        database,
+        tenant,
+        Channel::Erp,
+        &Wanted { kind: "webhook", url: Some(url), secret_name: Some(SECRET.0), options: &options },
+    );
 }
 
 /// Connects a tenant to the sandbox.
 pub fn connect_sandbox(world: &World, tenant: &str) {
-    set(world.database(), tenant, &Wanted { kind: "sandbox", url: None, secret_name: None, options: "{}" });
+    set(world, tenant, Channel::Erp, &Wanted { kind: "sandbox", url: None, secret_name: None, options: "{}" });
 }
 
-/// Makes or changes the connection of a tenant, which has a client already.
-pub fn set(database: &Database, tenant: &str, wanted: &Wanted<'_>) {
+/// Writes a connection of a tenant down, unchecked.
+pub fn set(world: &World, tenant: &str, channel: Channel, wanted: &Wanted<'_>) {
+    set_on(world.database(), tenant, channel, wanted);
+}
+
+fn set_on(database: &Database, tenant: &str, channel: Channel, wanted: &Wanted<'_>) {
     let mut db = Db::open(&config(database.url(), &[]).database).expect("the database takes connections");
-    connection::set(&mut db, tenant, wanted).expect("the tenant exists");
+    connection::set(&mut db, tenant, channel, wanted).expect("the tenant exists");
 }
 
 /// A shop that may do everything, of a tenant that is connected to this ERP.

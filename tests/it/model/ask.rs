@@ -21,6 +21,8 @@ pub enum Kind {
     Reserve,
     /// `reservations.release`
     Release,
+    /// `messages.send`
+    Send,
 }
 
 impl Kind {
@@ -34,6 +36,7 @@ impl Kind {
             Kind::Stock => "stock.put",
             Kind::Reserve => "reservations.create",
             Kind::Release => "reservations.release",
+            Kind::Send => "messages.send",
         }
     }
 
@@ -41,7 +44,9 @@ impl Kind {
     pub fn method(self) -> reqwest::Method {
         match self {
             Kind::Put | Kind::Stock => reqwest::Method::PUT,
-            Kind::Create | Kind::Cancel | Kind::Pay | Kind::Reserve | Kind::Release => reqwest::Method::POST,
+            Kind::Create | Kind::Cancel | Kind::Pay | Kind::Reserve | Kind::Release | Kind::Send => {
+                reqwest::Method::POST
+            }
         }
     }
 
@@ -55,6 +60,7 @@ impl Kind {
             Kind::Stock => format!("/v1/stock/{target}"),
             Kind::Reserve => "/v1/reservations".to_owned(),
             Kind::Release => format!("/v1/reservations/{target}/release"),
+            Kind::Send => "/v1/messages".to_owned(),
         }
     }
 
@@ -65,6 +71,7 @@ impl Kind {
             Kind::Pay => "paymentId",
             Kind::Stock => "sku",
             Kind::Reserve | Kind::Release => "reservationId",
+            Kind::Send => "messageId",
         }
     }
 
@@ -75,6 +82,7 @@ impl Kind {
             Kind::Cancel => &["reason"],
             Kind::Pay => &["reference", "paidAt"],
             Kind::Reserve => &["orderId", "expiresAt"],
+            Kind::Send => &["locale"],
             Kind::Stock | Kind::Release => &[],
         }
     }
@@ -134,6 +142,10 @@ impl Ask {
             Kind::Reserve => {
                 let items = other.body["items"].as_array_mut().expect("a reservation has items");
                 items.push(json!({"sku": SKUS[0], "qty": format!("0.{number}5")}));
+            }
+            Kind::Send => {
+                other.body["template"] = ["order-cancelled", "no-such-template"][number % 2].into();
+                other.invalid = number % 2 == 1;
             }
             Kind::Release => {
                 other.body[UNKNOWN[1]] = number.into();

@@ -35,7 +35,7 @@ pub struct OrderBody {
     pub lines: Vec<(usize, &'static str)>,
     /// The shop's own id, of few.
     pub external: Option<usize>,
-    /// Whether the order names its channel.
+    /// Whether the order names its channel, and has a customer who can be written to.
     pub channel: bool,
     /// The total, which payments may not exceed.
     pub gross: Option<&'static str>,
@@ -69,6 +69,7 @@ impl OrderBody {
         }
         if self.channel {
             body.insert("channel".to_owned(), "web".into());
+            body.insert("customer".to_owned(), json!({"email": "jana@customer.example"}));
         }
         if let Some(gross) = self.gross {
             body.insert("totals".to_owned(), json!({ "gross": gross }));

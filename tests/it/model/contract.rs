@@ -211,6 +211,7 @@ fn own_path(kind: Kind, id: &str) -> String {
         Kind::Pay => format!("/v1/payments/{escaped}"),
         Kind::Stock => format!("/v1/stock/{escaped}"),
         Kind::Reserve | Kind::Release => format!("/v1/reservations/{escaped}"),
+        Kind::Send => format!("/v1/messages/{escaped}"),
     }
 }
 

@@ -21,9 +21,9 @@ use crate::harness::relay::HandRelay;
 pub const CLIENTS: [&str; 3] = ["shop", "connector", "shop"];
 
 /// The scopes that read.
-pub(super) const READ: [&str; 3] = ["orders:read", "payments:read", "stock:read"];
+pub(super) const READ: [&str; 4] = ["orders:read", "payments:read", "stock:read", "messages:read"];
 /// The scopes that command.
-pub(super) const WRITE: [&str; 3] = ["orders:write", "payments:write", "stock:write"];
+pub(super) const WRITE: [&str; 4] = ["orders:write", "payments:write", "stock:write", "messages:write"];
 /// What all sequences of a test share.
 pub struct Ground<'a> {
     /// The database that the service runs on.

@@ -71,6 +71,10 @@ impl Play<'_, '_> {
                 let payment = self.model.tenant(client).payments.get(nth);
                 format!("/v1/payments/{}", payment.map_or("pay_nobody", |payment| payment.id.as_str()))
             }
+            Read::Message(nth) => {
+                let mail = self.model.tenant(client).mails.get(nth);
+                format!("/v1/messages/{}", mail.map_or("msg_nobody", |mail| mail.id.as_str()))
+            }
             Read::Operation(nth) => {
                 let scope = self.nth_claim(nth)?;
                 format!("/v1/operations/{}", self.model.claims[&scope].operation)
@@ -113,6 +117,16 @@ impl Play<'_, '_> {
             Read::Payment(nth) => match tenant.payments.get(nth) {
                 Some(payment) => shows_all(&payment.body, &answer.json()),
                 None => problem(answer, 404, "PaymentNotFound"),
+            },
+            Read::Message(nth) => match tenant.mails.get(nth) {
+                Some(mail) => {
+                    let body = answer.json();
+                    let told = ["orderId", "operationId", "template", "locale", "status"].map(|name| text(&body[name]));
+                    let known = [&mail.order, &mail.operation, &mail.template, &mail.locale].map(Clone::clone);
+                    let [order, operation, template, locale] = known;
+                    same("the message", [order, operation, template, locale, "processing".to_owned()], told)
+                }
+                None => problem(answer, 404, "MessageNotFound"),
             },
             Read::Operation(nth) | Read::OperationByKey(nth) => self.shows_operation(client, nth, read, answer),
         }

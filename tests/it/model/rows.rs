@@ -36,7 +36,7 @@ macro_rules! columns {
     (@ $name:ident $expression:literal) => { $expression };
 }
 
-const TABLES: [Table; 9] = [
+const TABLES: [Table; 10] = [
     Table { name: "claims", columns: columns![client_id, command, idempotency_key, operation_id], expected: claims },
     Table {
         name: "operations",
@@ -93,6 +93,11 @@ const TABLES: [Table; 9] = [
             is_held = "CASE WHEN held_until IS NULL THEN 0 ELSE 1 END",
         ],
         expected: reservation_lines,
+    },
+    Table {
+        name: "messages",
+        columns: columns![message_id, order_id, operation_id, template, locale, status],
+        expected: messages,
     },
     Table { name: "payments", columns: columns![payment_id, order_id, operation_id, reference], expected: payments },
 ];
@@ -229,6 +234,14 @@ fn reservation_lines(from: &Expected<'_>) -> Vec<Value> {
         }));
     }
     rows
+}
+
+fn messages(from: &Expected<'_>) -> Vec<Value> {
+    let rows = from.tenant.mails.iter().map(|mail| {
+        json!({"message_id": mail.id, "order_id": mail.order, "operation_id": mail.operation,
+            "template": mail.template, "locale": mail.locale, "status": "processing"})
+    });
+    rows.collect()
 }
 
 fn payments(from: &Expected<'_>) -> Vec<Value> {

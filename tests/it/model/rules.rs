@@ -16,6 +16,7 @@ pub struct Tenant {
     pub reservations: Vec<Reservation>,
     pub payments: Vec<Payment>,
     pub messages: Vec<Message>,
+    pub mails: Vec<Mail>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +53,17 @@ pub struct Payment {
     pub body: Value,
 }
 
-/// A message to the ERP.
+/// A message to a customer.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    pub id: String,
+    pub operation: String,
+    pub order: String,
+    pub template: String,
+    pub locale: String,
+}
+
+/// A message on its way out, to the ERP or to a customer.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub operation: String,
@@ -104,6 +115,9 @@ fn order_done(status: u16, state: &'static str, id: &str) -> Outcome {
     Outcome::Done { status, state, id: id.to_owned(), order: Some(id.to_owned()), goes_on: state == "cancelling" }
 }
 
+/// The message that is a mail, which no command takes back.
+const A_MAIL: &str = "message.requested";
+
 /// The messages that hand an order over.
 pub const HAND_OVERS: [&str; 2] = ["order.created", "order.replaced"];
 
@@ -122,6 +136,7 @@ impl Tenant {
             Kind::Stock => self.put_stock(ask),
             Kind::Reserve => self.reserve(ask, names),
             Kind::Release => self.release(&ask.target),
+            Kind::Send => self.send(ask, names),
         }
     }
 
@@ -233,7 +248,8 @@ impl Tenant {
     fn withdraw(&mut self, order: &str) -> bool {
         let not_asked = self.withdraw_hand_over(order).is_some();
         if not_asked {
-            let waits = |message: &&mut Message| message.order == order && message.state == "waiting";
+            let waits =
+                |message: &&mut Message| message.order == order && message.state == "waiting" && message.kind != A_MAIL;
             self.messages.iter_mut().filter(waits).for_each(|message| message.state = "withdrawn");
         }
         not_asked
@@ -283,6 +299,25 @@ impl Tenant {
         self.tell("payment.received", id, order.version + 1, names);
         let (id, order) = (names.made.clone(), Some(id.to_owned()));
         Outcome::Done { status: 201, state: "received", id, order, goes_on: false }
+    }
+
+    fn send(&mut self, ask: &Ask, names: &Names) -> Outcome {
+        let id = ask.text("orderId");
+        let Some(order) = self.order(id).cloned() else { return refused(404, "OrderNotFound", None) };
+        if !order.body["customer"]["email"].is_string() {
+            return refused(409, "NoRecipient", Some(id));
+        }
+        self.mails.push(Mail {
+            id: names.made.clone(),
+            operation: names.operation.clone(),
+            order: id.to_owned(),
+            template: ask.text("template").to_owned(),
+            locale: ask.body["locale"].as_str().unwrap_or("en").to_owned(),
+        });
+        self.tell(A_MAIL, id, order.version + 1, names);
+        let (id, order) = (names.made.clone(), Some(id.to_owned()));
+        // It waits for a mail server, which these tenants do not have.
+        Outcome::Done { status: 201, state: "processing", id, order, goes_on: true }
     }
 
     /// What is reserved of a SKU now.

@@ -117,7 +117,7 @@ impl Play<'_, '_> {
         ));
         connect(database, tenant, &erp.url(), "lookup");
         let attempts = relay.step().await;
-        database.execute(&format!("DELETE FROM erp_connections WHERE tenant_id = '{tenant}'"));
+        database.execute(&format!("DELETE FROM connections WHERE tenant_id = '{tenant}'"));
         assert_eq!(attempts, 1, "of {id} the hand-over alone is due");
         writeln!(self.log, "the ERP says of {id}: {status}").expect("text takes text");
     }

@@ -52,6 +52,7 @@ pub enum Wish {
     Stock { sku: usize, on_hand: &'static str },
     Reserve { lines: Vec<(usize, &'static str)>, order: Option<OrderName>, expires: Option<Expires> },
     Release { reservation: usize },
+    Send { order: OrderName, template: &'static str, locale: Option<&'static str> },
 }
 
 /// An order by a name that means something in any sequence.
@@ -126,6 +127,7 @@ pub enum Read {
     Stock(usize),
     Reservation(usize),
     Payment(usize),
+    Message(usize),
     /// The operation of the n-th claim, found by its key.
     OperationByKey(usize),
     /// The operation of the n-th claim, by its id.
@@ -278,6 +280,13 @@ fn any_wish() -> BoxedStrategy<Wish> {
         prop::option::weighted(0.4, expires),
     )
         .prop_map(|(lines, order, expires)| Wish::Reserve { lines, order, expires });
+    let template = prop_oneof![6 => select(vec!["order-confirmation", "payment-received"]), 1 => Just("spam")];
+    let locale = prop::option::weighted(0.3, select(vec!["en", "de"]));
+    let send = (any_order_name(), template, locale).prop_map(|(order, template, locale)| Wish::Send {
+        order,
+        template,
+        locale,
+    });
     prop_oneof![
         6 => any_order().prop_map(Wish::Create),
         4 => put,
@@ -286,6 +295,7 @@ fn any_wish() -> BoxedStrategy<Wish> {
         4 => stock,
         5 => reserve,
         2 => (0..4_usize).prop_map(|reservation| Wish::Release { reservation }),
+        3 => send,
     ]
     .boxed()
 }
@@ -297,6 +307,7 @@ fn any_read() -> BoxedStrategy<Read> {
         2 => (0..SKUS.len()).prop_map(Read::Stock),
         2 => (0..4_usize).prop_map(Read::Reservation),
         1 => (0..3_usize).prop_map(Read::Payment),
+        1 => (0..3_usize).prop_map(Read::Message),
         2 => (0..8_usize).prop_map(Read::OperationByKey),
         1 => (0..8_usize).prop_map(Read::Operation),
     ]

@@ -71,6 +71,13 @@ pub fn ask(model: &Model, client: usize, wish: &Wish) -> Ask {
         Wish::Release { reservation } => {
             plain(Kind::Release, reservation_id(model, client, *reservation), json!({}), false)
         }
+        Wish::Send { order, template, locale } => {
+            let mut body = json!({"orderId": order_id(model, client, *order), "template": template});
+            if let Some(locale) = locale {
+                body["locale"] = (*locale).into();
+            }
+            plain(Kind::Send, String::new(), body, *template == "spam")
+        }
     }
 }
 

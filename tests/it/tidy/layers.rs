@@ -13,11 +13,13 @@ const HEIGHTS: &[(&str, u8)] = &[
     ("reconcile", 8),
     ("retention", 8),
     ("policy", 7),
+    ("mail", 7),
     ("command", 6),
     ("erp", 6),
     ("outbox", 5),
     ("stock", 5),
     ("payment", 5),
+    ("message", 5),
     ("api_key", 4),
     ("db", 3),
     ("config", 2),
@@ -35,20 +37,22 @@ const VALUE: u8 = 1;
 const EDGE: &[&str] = &["main", "cli", "app", "api"];
 /// There is no layer of repositories: a read of the API is a query where it is answered.
 const STORAGE: &[&str] =
-    &["db", "api_key", "outbox", "stock", "payment", "command", "api", "relay", "reconcile", "retention"];
+    &["db", "api_key", "outbox", "stock", "payment", "message", "command", "api", "relay", "reconcile", "retention"];
 
 /// Crates by the beginning of their name, and the rooms they stay in.
 const CRATES: &[(&str, &[&str])] = &[
     ("actix", EDGE),
     ("utoipa", EDGE),
     ("reqwest", &["erp"]),
+    ("lettre", &["mail"]),
+    ("minijinja", &["message"]),
     ("diesel", STORAGE),
     ("r2d2", STORAGE),
     ("dotenvy", &["main", "config"]),
 ];
 
 /// Where a request or a tick of the relay or of the cleaner begins. Below it, time is a parameter; `command` asks
-/// once more, how much of its request's patience is left, and `relay/deliver.rs`, how much of its lease.
+/// once more, how much of its request's patience is left, and `relay/deliver.rs` and `relay/post.rs`, how much of its lease.
 const CLOCKS: &[&str] = &[
     "src/api/access.rs",
     "src/api/commands.rs",
@@ -56,6 +60,7 @@ const CLOCKS: &[&str] = &[
     "src/command/gate.rs",
     "src/relay.rs",
     "src/relay/deliver.rs",
+    "src/relay/post.rs",
     "src/retention.rs",
 ];
 
@@ -88,6 +93,8 @@ pub const RULES: &[Rule] = &[
             ("src/order.rs", "#[derive(utoipa::ToSchema)] struct A;"),
             ("src/order.rs", "use diesel::prelude::*;"),
             ("src/relay.rs", "fn f() { reqwest::Client::new(); }"),
+            ("src/relay/post.rs", "use lettre::Message;"),
+            ("src/mail.rs", "fn f() { reqwest::Client::new(); }"),
         ],
         good: &[
             ("src/api/orders.rs", "use actix_web::web;"),
