@@ -163,8 +163,8 @@ fn the_erp_has_each_order_once(stage: &Stage, findings: &mut Findings) {
         let wanted = match (text(&order, "state"), text(&order, "status")) {
             ("delivered", "confirmed" | "cancelled") => 1,
             ("withdrawn", "cancelled") => 0,
-            (state, status) => {
-                findings.wrong(format!("{reference}: the order is {status}, its hand-over {state}"));
+            (hand_over, status) => {
+                findings.wrong(format!("{reference}: the order is {status}, its hand-over {hand_over}"));
                 continue;
             }
         };

@@ -94,7 +94,9 @@ pub fn in_opposite_order(stage: &Stage, shop: &Shop, percent: usize) -> Vec<Stri
             }
         });
         let cancels = [0, 1].map(|one| Intent::cancel(&format!("cancel-{round}-{one}"), &orders[one]));
-        cancels.iter().for_each(|cancel| shop.journal.intend(cancel));
+        for cancel in &cancels {
+            shop.journal.intend(cancel);
+        }
         let ends = all_at_once(shop, &addresses, &[&cancels[0], &cancels[1]]);
         wrong.extend(ends.iter().filter(|end| !matches!(end, End::Answered(_))).map(|end| format!("{end:?}")));
     }

@@ -60,6 +60,11 @@ impl Erp {
         self.address
     }
 
+    /// The file of its documents.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Kills it at once (SIGKILL).
     pub fn kill(&mut self) {
         self.process.kill().expect("the process is ours");

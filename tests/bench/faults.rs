@@ -45,14 +45,23 @@ pub struct Ground {
     pub place: Place,
     /// How many serving processes.
     pub processes: usize,
-    /// Whether nginx stands before them.
-    pub nginx: bool,
-    /// Whether the relay is a process of its own.
-    pub relay_apart: bool,
-    /// Whether each process has a clock of its own.
-    pub own_clocks: bool,
-    /// Whether the pool has two connections and little patience.
-    pub small_pool: bool,
+    /// What is special about it.
+    pub with: With,
+}
+
+/// What is special about a ground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    /// Nothing.
+    Nothing,
+    /// nginx stands before the processes.
+    Nginx,
+    /// The relay is a process of its own.
+    RelayApart,
+    /// Each process has a clock of its own.
+    OwnClocks,
+    /// The pool has two connections and little patience.
+    SmallPool,
 }
 
 /// Where the database is.
@@ -74,7 +83,7 @@ pub enum Place {
 
 impl Ground {
     const fn on(place: Place) -> Self {
-        Self { place, processes: 1, nginx: false, relay_apart: false, own_clocks: false, small_pool: false }
+        Self { place, processes: 1, with: With::Nothing }
     }
 
     const fn processes(self, processes: usize) -> Self {
@@ -93,7 +102,7 @@ impl Ground {
     pub fn lacking(&self) -> Option<&'static str> {
         match self.place {
             Place::SqliteOnVolume | Place::PostgresOnVolume => Volume::lacking(),
-            _ if self.own_clocks && library().is_none() => Some("libfaketime is not installed"),
+            _ if self.with == With::OwnClocks && library().is_none() => Some("libfaketime is not installed"),
             _ => None,
         }
     }
@@ -103,13 +112,13 @@ const SQLITE: Ground = Ground::on(Place::Sqlite);
 const POSTGRES: Ground = Ground::on(Place::Postgres);
 const BOTH: &[Ground] = &[SQLITE, POSTGRES.processes(2)];
 const APART: &[Ground] =
-    &[Ground { relay_apart: true, ..SQLITE }, Ground { relay_apart: true, ..POSTGRES.processes(2) }];
-const BEHIND_NGINX: Ground = Ground { nginx: true, ..POSTGRES.processes(3) };
+    &[Ground { with: With::RelayApart, ..SQLITE }, Ground { with: With::RelayApart, ..POSTGRES.processes(2) }];
+const BEHIND_NGINX: Ground = Ground { with: With::Nginx, ..POSTGRES.processes(3) };
 const ERP_BREAKS: &[Break] =
     &[Break::BeforeWhole, Break::AfterWhole, Break::AnswerLost, Break::AnswerCut, Break::AnswerLate];
 
-/// A fault that does nothing yet; each of the list says what it does.
-const CALM: Fault = Fault {
+/// A run in which nothing happens; each fault of the list says what does.
+pub const CALM: Fault = Fault {
     name: "",
     about: "",
     grounds: BOTH,
@@ -169,9 +178,9 @@ pub const FAULTS: &[Fault] = &[
         "nginx-retries",
         "two to four processes behind nginx, which sends again; processes killed and frozen",
         &[
-            Ground { nginx: true, ..POSTGRES.processes(2) },
+            Ground { with: With::Nginx, ..POSTGRES.processes(2) },
             BEHIND_NGINX,
-            Ground { nginx: true, ..POSTGRES.processes(4) },
+            Ground { with: With::Nginx, ..POSTGRES.processes(4) },
         ],
         &[Strike::FreezeService, Strike::KillService],
     ),
@@ -222,7 +231,7 @@ pub const FAULTS: &[Fault] = &[
     strikes(
         "clock-stepped",
         "clock of a service's host stepped by an hour, forth and back",
-        &[Ground { own_clocks: true, ..POSTGRES.processes(2) }],
+        &[Ground { with: With::OwnClocks, ..POSTGRES.processes(2) }],
         &[Strike::StepClock],
     ),
     Fault {
@@ -231,7 +240,7 @@ pub const FAULTS: &[Fault] = &[
         ..strikes(
             "pool-exhausted",
             "two connections for forty workers, and a lock",
-            &[Ground { small_pool: true, ..POSTGRES }],
+            &[Ground { with: With::SmallPool, ..POSTGRES }],
             &[Strike::LockOrders],
         )
     },

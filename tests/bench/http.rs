@@ -58,7 +58,8 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
         text.extend([name, ": ", value, "\r\n"]);
     }
     if method != "GET" {
-        text += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        let length = body.len().to_string();
+        text.extend(["Content-Type: application/json\r\nContent-Length: ", &length, "\r\n"]);
     }
     text += "\r\n";
     text += body;

@@ -21,6 +21,7 @@ mod http;
 mod nginx;
 mod postgres;
 mod progress;
+mod proof;
 mod report;
 mod run;
 mod shop;
@@ -79,6 +80,10 @@ fn main() -> ExitCode {
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000_000));
     let begun = Instant::now();
     println!("seed {seed}");
+    if arguments.only.is_none() {
+        proof::the_audit_sees_what_is_wrong(seed);
+        println!("the audit sees what is wrong");
+    }
     let mut report = Report::default();
     let mut rounds = 0;
     loop {
@@ -122,12 +127,13 @@ fn round(arguments: &Arguments, seed: u64, report: &mut Report, in_time: impl Fn
             let outcome = run::run(fault, ground, seed, scale);
             let (counts, findings) = (&outcome.counts, &outcome.findings);
             println!(
-                "{} on {name}, seed {seed}: {} strikes, {} intents, {} sent, {} failed, recovery {:.1?}, took {:.1?}: {}",
+                "{} on {name}, seed {seed}: {} strikes, {} intents, {} sent, {} failed ({} by a 5xx), recovery {:.1?}, took {:.1?}: {}",
                 fault.name,
                 outcome.strikes,
                 findings.intents,
                 counts.sent,
                 counts.failed,
+                counts.unavailable,
                 outcome.recovery,
                 outcome.took,
                 if findings.wrong.is_empty() {

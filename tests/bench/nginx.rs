@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Nginx {
     address: SocketAddr,
     process: Child,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Nginx {
@@ -37,7 +37,7 @@ impl Nginx {
             .stderr(log)
             .spawn()
             .expect("nginx is installed: `sh tests/tools/need-bench.sh`");
-        let nginx = Self { address, process, _home: home };
+        let nginx = Self { address, process, home };
         assert!(comes_true(LIMIT, || TcpStream::connect(address).is_ok()), "nginx listens: {}", nginx.log());
         nginx
     }
@@ -49,9 +49,7 @@ impl Nginx {
 
     /// What it says of its troubles.
     pub fn log(&self) -> String {
-        ["output", "error.log"]
-            .map(|name| fs::read_to_string(self._home.path().join(name)).unwrap_or_default())
-            .join("")
+        ["output", "error.log"].map(|name| fs::read_to_string(self.home.path().join(name)).unwrap_or_default()).join("")
     }
 }
 

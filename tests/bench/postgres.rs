@@ -34,7 +34,7 @@ pub struct Postgres {
     password: String,
     options: Vec<String>,
     postmaster: Option<Child>,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Postgres {
@@ -49,9 +49,9 @@ impl Postgres {
             password: uuid::Uuid::new_v4().simple().to_string(),
             options: Vec::new(),
             postmaster: None,
-            _home: home,
+            home,
         };
-        let password_file = server._home.path().join("password");
+        let password_file = server.home.path().join("password");
         fs::write(&password_file, &server.password).expect("the directory is ours");
         give_away(&password_file);
         let mut initdb = server.program("initdb");
@@ -120,7 +120,7 @@ impl Postgres {
             password: self.password.clone(),
             options: vec!["-p".to_owned(), port.to_string()],
             postmaster: None,
-            _home: home,
+            home,
         };
         let mut copy = self.program("pg_basebackup");
         copy.args(["--host=127.0.0.1", "--username=postgres", "--wal-method=stream", "--write-recovery-conf"]);
@@ -167,7 +167,7 @@ impl Postgres {
 
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
-        command.env_clear().env("LC_ALL", "C").current_dir(self._home.path()).stdin(Stdio::null());
+        command.env_clear().env("LC_ALL", "C").current_dir(self.home.path()).stdin(Stdio::null());
         if let Some((uid, gid)) = unprivileged_user() {
             command.uid(uid).gid(gid);
         }
@@ -175,7 +175,7 @@ impl Postgres {
     }
 
     fn log_file(&self) -> PathBuf {
-        self._home.path().join("log")
+        self.home.path().join("log")
     }
 
     /// What it has logged.

@@ -130,9 +130,11 @@ Read it so:
 - *replays*: answers with `Idempotent-Replayed: true`, among them every recorded answer, asked for again at the end of its run and
   compared byte for byte.
 - *duplicates*, *lost*: orders beyond one for each intent, and answers or orders that are missing, in the rows or in the ERP.
-- *longest time to recover*: with strikes, from the moment the cause was taken away (the start of what was killed is part of it)
-  until every process had carried out a new command; without, from the first failure of an intent to its answer, the shop's own
-  time-out of 1.5 s and its pauses included; the limit of the shop's tries is 90 s.
+- *strikes*: how often a process, the database or the clock was struck while the shop traded. A wire breaks two requests of five
+  instead, and a crowd is a fault by itself.
+- *longest time to recover*: with strikes, from the moment the cause was gone (the database takes connections again, the lock is
+  released, a killed process begins to start) until every process had carried out a new command; without, from the first failure
+  of an intent to its answer, the shop's own time-out of 1.5 s and its pauses included.
 ";
 
 fn row(page: &mut String, name: &str, line: &Line) {
@@ -156,8 +158,8 @@ fn list(page: &mut String, title: &str, items: &[String]) {
     if items.is_empty() {
         return;
     }
-    *page += &format!("\n{title}:\n\n");
+    page.extend(["\n", title, ":\n\n"]);
     for item in items {
-        *page += &format!("- {item}\n");
+        page.extend(["- ", item, "\n"]);
     }
 }

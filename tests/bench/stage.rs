@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use tempfile::TempDir;
 
 use crate::erp::{Erp, Promise};
-use crate::faults::{Fault, Ground, Place};
+use crate::faults::{Fault, Ground, Place, With};
 use crate::harness::database::Database;
 use crate::harness::ports::free_port;
 use crate::harness::process::{self, Process, signal};
@@ -106,13 +106,13 @@ impl Stage {
             .map(|number| Service::new(Task::Serve, &place.url, ground, (home.path(), number)))
             .collect();
         services.iter_mut().for_each(Service::start);
-        let relay = ground.relay_apart.then(|| {
+        let relay = (ground.with == With::RelayApart).then(|| {
             let mut relay = Service::new(Task::Relay, &place.url, ground, (home.path(), ground.processes));
             relay.start();
             relay
         });
         let addresses: Vec<SocketAddr> = services.iter().map(|service| service.address).collect();
-        let nginx = ground.nginx.then(|| Nginx::start(&addresses));
+        let nginx = (ground.with == With::Nginx).then(|| Nginx::start(&addresses));
         let targets = nginx.as_ref().map_or(addresses, |nginx| vec![nginx.address()]);
         Self {
             front: Wire::lay(seed, "shop", targets, fault.breaks),
@@ -244,14 +244,14 @@ impl Service {
             settings.retain(|(known, _)| known != name);
             settings.push((name.to_owned(), value));
         };
-        if ground.relay_apart && matches!(task, Task::Serve) {
+        if ground.with == With::RelayApart && matches!(task, Task::Serve) {
             set("ORDERS_RELAY", "off".to_owned());
         }
-        if ground.small_pool {
+        if ground.with == With::SmallPool {
             set("ORDERS_POOL_SIZE", "2".to_owned());
             set("ORDERS_POOL_TIMEOUT", "50ms".to_owned());
         }
-        let clock = ground.own_clocks.then(|| home.join(format!("clock-{number}")));
+        let clock = (ground.with == With::OwnClocks).then(|| home.join(format!("clock-{number}")));
         if let Some(file) = &clock {
             fs::write(file, "+0").expect("the directory is ours");
             set("LD_PRELOAD", library().expect("looked for before the run").display().to_string());

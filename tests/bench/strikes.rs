@@ -51,7 +51,8 @@ pub enum Strike {
     StepClock,
 }
 
-/// Strikes, and returns when the cause was gone.
+/// Strikes, and returns when the cause was gone: when the database takes connections again, when the lock is released, when
+/// the start of a process that was killed began, because that start is part of its recovery.
 pub fn strike(strike: Strike, stage: &mut Stage, progress: &Progress, rng: &mut Rng) -> Instant {
     let one = rng.usize(0..stage.services.len());
     match strike {
@@ -87,12 +88,14 @@ pub fn strike(strike: Strike, stage: &mut Stage, progress: &Progress, rng: &mut 
             let server = stage.servers.last_mut().expect("a run on PostgreSQL");
             server.end("-QUIT");
             wait_for_failures(progress, rng.u64(1..8));
-            again(|| server.start_again())
+            server.start_again();
+            Instant::now()
         }
         Strike::Promote => {
             stage.servers.first_mut().expect("a primary").end("-KILL");
             wait_for_failures(progress, rng.u64(1..8));
-            again(|| stage.servers.last().expect("a standby").promote())
+            stage.servers.last().expect("a standby").promote();
+            Instant::now()
         }
         Strike::FillDisk => fill_disk(stage, progress),
         Strike::MakeReadOnly => make_read_only(stage, one),
@@ -101,10 +104,10 @@ pub fn strike(strike: Strike, stage: &mut Stage, progress: &Progress, rng: &mut 
     }
 }
 
-/// Takes a cause away, and tells since when it was being taken away: a start is part of the recovery.
-fn again(heal: impl FnOnce()) -> Instant {
+/// Starts a process again, and tells since when.
+fn again(start: impl FnOnce()) -> Instant {
     let begun = Instant::now();
-    heal();
+    start();
     begun
 }
 
@@ -134,16 +137,17 @@ fn break_commit(stage: &Stage, progress: &Progress, rng: &mut Rng) -> Instant {
 fn fill_disk(stage: &mut Stage, progress: &Progress) -> Instant {
     let volume = stage.volume.as_ref().expect("the database is on a small volume");
     volume.fill();
-    let felt = wait_for_failures(progress, 5) || progress.counts().over;
+    let before = progress.counts().failed;
+    wait_for_failures(progress, 5);
+    let felt = progress.counts().failed > before || progress.counts().over;
     volume.free();
     assert!(felt, "a full volume is felt");
-    let freed = Instant::now();
     // PostgreSQL gives up when it cannot even recover; then it has to be started, as its own supervisor would.
     if let Some(server) = stage.servers.last_mut() {
         comes_true(Duration::from_millis(500), || server.has_ended());
         server.start_again();
     }
-    freed
+    Instant::now()
 }
 
 fn make_read_only(stage: &mut Stage, one: usize) -> Instant {

@@ -43,13 +43,13 @@ impl Journal {
     pub fn intend(&self, intent: &Intent) {
         let line =
             json!({"command": intent.command, "method": intent.method, "path": intent.path, "text": intent.body});
-        self.write("intent", intent, line, true);
+        self.write("intent", intent, &line, true);
     }
 
     /// A request goes out. Returns the number that joins it with its end.
     pub fn invoke(&self, intent: &Intent, client: &str, attempt: u32) -> u64 {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        self.write("invoke", intent, json!({"client": client, "number": number, "attempt": attempt}), false);
+        self.write("invoke", intent, &json!({"client": client, "number": number, "attempt": attempt}), false);
         number
     }
 
@@ -59,25 +59,25 @@ impl Journal {
             "client": client, "number": number, "status": answer.status, "location": answer.location,
             "contentType": answer.content_type, "answer": hash(&answer.body), "text": answer.body, "replayed": replayed,
         });
-        self.write("ok", intent, line, false);
+        self.write("ok", intent, &line, false);
     }
 
     /// It surely did nothing.
     pub fn fail(&self, intent: &Intent, client: &str, number: u64, why: &str) {
-        self.write("fail", intent, json!({"client": client, "number": number, "why": why}), false);
+        self.write("fail", intent, &json!({"client": client, "number": number, "why": why}), false);
     }
 
     /// Nobody knows what became of it.
     pub fn info(&self, intent: &Intent, client: &str, number: u64, status: Option<u16>) {
-        self.write("info", intent, json!({"client": client, "number": number, "status": status}), false);
+        self.write("info", intent, &json!({"client": client, "number": number, "status": status}), false);
     }
 
     /// The shop has stopped asking.
     pub fn gave_up(&self, intent: &Intent) {
-        self.write("gave-up", intent, json!({}), false);
+        self.write("gave-up", intent, &json!({}), false);
     }
 
-    fn write(&self, event: &str, intent: &Intent, line: Value, sync: bool) {
+    fn write(&self, event: &str, intent: &Intent, line: &Value, sync: bool) {
         let at = u64::try_from(self.begun.elapsed().as_millis()).expect("a run is shorter than an age");
         let mut whole = json!({"event": event, "at": at, "key": intent.key, "body": hash(&intent.body)});
         let members: Map<String, Value> = line.as_object().expect("a line is an object").clone();

@@ -82,6 +82,7 @@ impl Database {
     }
 
     /// A look into a database that belongs to somebody else, and stays when this value goes.
+    #[allow(dead_code, reason = "the bench uses it")]
     pub fn guest(url: &str) -> Self {
         let place = if url.starts_with("sqlite://") {
             Place::Sqlite { _directory: None }

@@ -44,6 +44,7 @@ impl Process {
     }
 
     /// Waits until its log holds a text, and fails the test when the process ends before.
+    #[allow(dead_code, reason = "the bench uses it")]
     pub fn until_logged(&mut self, text: &str) {
         self.until_started(|process| process.log().contains(text));
     }
