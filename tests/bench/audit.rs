@@ -16,6 +16,8 @@ mod rows;
 
 /// How long the service may take to get well, and to bring everything to the ERP.
 const LIMIT: Duration = Duration::from_secs(90);
+/// How long one replay may take, on a busy machine, from a service that is well.
+const REPLAY_LIMIT: Duration = Duration::from_secs(15);
 /// How many ask for their replays at a time.
 const ASKERS: usize = 8;
 
@@ -122,7 +124,7 @@ fn answers_are_replayed(stage: &Stage, shop: &Shop, answered: &[&Entry], finding
         let request = shop.request_again(entry);
         let mut last = None;
         // A process that has just come back may have a broken connection in its pool, and says 503 once.
-        let found = comes_true(LIMIT, || {
+        let found = comes_true(REPLAY_LIMIT, || {
             last = http::ask(addresses[number % addresses.len()], &request, PATIENCE);
             last.as_ref().is_some_and(|answer| answer.header("idempotent-replayed").is_some())
         });

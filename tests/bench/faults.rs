@@ -114,6 +114,7 @@ const BOTH: &[Ground] = &[SQLITE, POSTGRES.processes(2)];
 const APART: &[Ground] =
     &[Ground { with: With::RelayApart, ..SQLITE }, Ground { with: With::RelayApart, ..POSTGRES.processes(2) }];
 const BEHIND_NGINX: Ground = Ground { with: With::Nginx, ..POSTGRES.processes(3) };
+/// Nothing doubled: an ERP that looks at no key would rightly make two documents of a message that comes twice.
 const ERP_BREAKS: &[Break] =
     &[Break::BeforeWhole, Break::AfterWhole, Break::AnswerLost, Break::AnswerCut, Break::AnswerLate];
 
@@ -185,12 +186,15 @@ pub const FAULTS: &[Fault] = &[
         &[Strike::FreezeService, Strike::KillService],
     ),
     strikes("connection-ended", "pg_terminate_backend", &[POSTGRES.processes(2)], &[Strike::EndConnections]),
-    strikes(
-        "commit-lost",
-        "connection to PostgreSQL lost at COMMIT, before and after the server hears of it",
-        &[Ground::on(Place::PostgresBehindWire)],
-        &[Strike::BreakCommit],
-    ),
+    Fault {
+        short: true,
+        ..strikes(
+            "commit-lost",
+            "connection to PostgreSQL lost at COMMIT, before and after the server hears of it",
+            &[Ground::on(Place::PostgresBehindWire)],
+            &[Strike::BreakCommit],
+        )
+    },
     strikes(
         "postgres-stopped",
         "PostgreSQL stopped (immediate) and started",
@@ -199,6 +203,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     Fault {
         most_strikes: 1,
+        short: true,
         ..strikes(
             "standby-promoted",
             "primary killed with -9, synchronous standby promoted",
@@ -250,12 +255,15 @@ pub const FAULTS: &[Fault] = &[
         &[POSTGRES.processes(4)],
         crowds::on_one_key,
     ),
-    crowd(
-        "rivals",
-        "200 keys, 20 rivals each, half of them with another body",
-        &[SQLITE, POSTGRES.processes(4)],
-        crowds::with_two_bodies,
-    ),
+    Fault {
+        short: true,
+        ..crowd(
+            "rivals",
+            "200 keys, 20 rivals each, half of them with another body",
+            &[SQLITE, POSTGRES.processes(4)],
+            crowds::with_two_bodies,
+        )
+    },
     crowd(
         "opposite-orders",
         "commands on two orders and two SKUs in opposite order",

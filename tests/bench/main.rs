@@ -127,9 +127,10 @@ fn round(arguments: &Arguments, seed: u64, report: &mut Report, in_time: impl Fn
             let outcome = run::run(fault, ground, seed, scale);
             let (counts, findings) = (&outcome.counts, &outcome.findings);
             println!(
-                "{} on {name}, seed {seed}: {} strikes, {} intents, {} sent, {} failed ({} by a 5xx), recovery {:.1?}, took {:.1?}: {}",
+                "{} on {name}, seed {seed}: {} strikes, {:?} broken, {} intents, {} sent, {} failed ({} by a 5xx), recovery {:.1?}, took {:.1?}: {}",
                 fault.name,
                 outcome.strikes,
+                outcome.broken,
                 findings.intents,
                 counts.sent,
                 counts.failed,

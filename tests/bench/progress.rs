@@ -18,6 +18,8 @@ pub struct Counts {
     pub families: u64,
     /// Intents that have their answer.
     pub answered: u64,
+    /// Intents that got no answer in all the time that the shop has.
+    pub given_up: u64,
     /// The longest time from an intent's first failure to its answer.
     pub longest: Duration,
     /// The shop has stopped.

@@ -38,6 +38,8 @@ pub struct Scale {
 pub struct Outcome {
     /// What was counted while the shop traded.
     pub counts: Counts,
+    /// How many requests the wires of the shop and of the ERP have broken.
+    pub broken: [u64; 2],
     /// How many strikes there were.
     pub strikes: u64,
     /// The longest time from the end of a cause until every process answered.
@@ -78,6 +80,7 @@ fn on_stage(fault: &Fault, ground: &Ground, seed: u64, scale: Scale) -> Outcome 
         Plot::Crowd(crowd) => heard = crowd(&stage, &shop, scale.crowd),
     }
     outcome.counts = progress.counts();
+    outcome.broken = [stage.front.broken(), stage.erp_wire.broken()];
     outcome.findings = audit::audit(&mut stage, &shop);
     outcome.findings.wrong.append(&mut heard);
     the_fault_was_real(fault, &stage, &mut outcome.findings);

@@ -79,7 +79,8 @@ impl Shop {
                 scope.spawn(move || {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= families {
+                        // One lost intent is a failure of the run; more of them would only take longer.
+                        if number >= families || self.progress.counts().given_up > 0 {
                             return;
                         }
                         self.carry_out_family(&Family::new(self.seed, number, pays), front, &client);
@@ -147,6 +148,7 @@ impl Shop {
             }
         }
         self.journal.gave_up(intent);
+        self.progress.add(|counts| counts.given_up += 1);
         End::GaveUp
     }
 

@@ -17,7 +17,7 @@ use crate::harness::proxy::Proxy;
 use crate::nginx::Nginx;
 use crate::postgres::{DATABASE, Postgres};
 use crate::volume::Volume;
-use crate::wire::{Break, Wire};
+use crate::wire::Wire;
 
 /// The tenant of every run.
 pub const TENANT: &str = "acme";
@@ -94,13 +94,7 @@ impl Stage {
         let home = tempfile::Builder::new().prefix("orders-bench-").tempdir().expect("a directory for the run");
         let mut place = Premises::make(ground, home.path());
         let erp = Erp::start(home.path(), promise);
-        let erp_breaks: &[Break] = if promise == Promise::Lookup && fault.erp_breaks.contains(&Break::Doubled) {
-            // An ERP that looks at no key would rightly make two documents of a doubled message.
-            &[Break::BeforeWhole, Break::AfterWhole, Break::AnswerLost, Break::AnswerCut, Break::AnswerLate]
-        } else {
-            fault.erp_breaks
-        };
-        let erp_wire = Wire::lay(seed, "erp", vec![erp.address()], erp_breaks);
+        let erp_wire = Wire::lay(seed, "erp", vec![erp.address()], fault.erp_breaks);
         let api_key = prepare(&place.url, &erp_wire, promise);
         let mut services: Vec<Service> = (0..ground.processes)
             .map(|number| Service::new(Task::Serve, &place.url, ground, (home.path(), number)))
