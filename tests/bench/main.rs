@@ -16,6 +16,7 @@ mod chance;
 mod crowds;
 mod erp;
 mod faults;
+mod guard;
 mod harness;
 mod http;
 mod nginx;
@@ -52,6 +53,9 @@ struct Arguments {
     /// This fault alone.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(FAULTS.iter().map(|fault| fault.name)))]
     only: Option<String>,
+    /// This is the process that is waited for.
+    #[arg(long, hide = true)]
+    guarded: bool,
     /// Where to write the report.
     #[arg(long)]
     report: Option<PathBuf>,
@@ -77,6 +81,10 @@ fn main() -> ExitCode {
         let promise = if promise == Promise::Resend.word() { Promise::Resend } else { Promise::Lookup };
         return if erp::serve(port, &file, promise).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    if !arguments.guarded {
+        return guard::run_guarded();
+    }
+    guard::listen_for_the_end();
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000_000));
     let begun = Instant::now();
     println!("seed {seed}");

@@ -69,6 +69,8 @@ fn words(panic: &(dyn Any + Send)) -> String {
 
 fn on_stage(fault: &Fault, ground: &Ground, seed: u64, scale: Scale) -> Outcome {
     let mut rng = chance::of(seed, &["run", fault.name]);
+    // Each fault meets other intents, of the same seed.
+    let seed = rng.u64(..);
     let promise = if rng.bool() { Promise::Lookup } else { Promise::Resend };
     let mut stage = Stage::set(fault, ground, seed, promise);
     let progress = Arc::new(Progress::default());
