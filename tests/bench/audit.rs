@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -32,6 +32,8 @@ pub struct Findings {
     pub duplicates: u64,
     /// Intents without an answer, and answers without their effect, in the rows or in the ERP.
     pub lost: u64,
+    /// How long the relay still needed, after the last answer to the shop, until the ERP had everything.
+    pub caught_up: Duration,
     /// Everything that is wrong, in words.
     pub wrong: Vec<String>,
 }
@@ -84,10 +86,12 @@ fn the_service_is_well(stage: &mut Stage, shop: &Shop, findings: &mut Findings) 
 
 fn the_erp_has_caught_up(stage: &Stage, findings: &mut Findings) {
     let look = stage.look();
+    let begun = Instant::now();
     let under_way = || rows::count(&look, "outbox WHERE state IN ('waiting', 'leased')");
     if !comes_true(LIMIT, || under_way() == 0) {
         findings.wrong(format!("{} messages are still under way after {LIMIT:?}", under_way()));
     }
+    findings.caught_up = begun.elapsed();
 }
 
 /// Every intent has an answer, and every answer of it is the same; where two bodies had one key, one of them has it.

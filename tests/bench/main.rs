@@ -56,6 +56,9 @@ struct Arguments {
     /// This is the process that is waited for.
     #[arg(long, hide = true)]
     guarded: bool,
+    /// A directory in which to keep the journal of every run: its history, one JSON object a line.
+    #[arg(long)]
+    journals: Option<PathBuf>,
     /// Where to write the report.
     #[arg(long)]
     report: Option<PathBuf>,
@@ -106,11 +109,11 @@ fn main() -> ExitCode {
     }
     let circumstances = Circumstances { seed, rounds: rounds.max(1), took: begun.elapsed(), day: today() };
     let page = report.page(&circumstances);
-    println!("{page}");
     if let Some(file) = &arguments.report {
         fs::write(file, &page).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
-    println!("{} intents in {:?}, seed {seed}", report.intents(), begun.elapsed());
+    let verdict = if report.is_good() { "every intent has one effect" } else { "NOT good" };
+    println!("{} intents in {:.0?}, seed {seed}: {verdict}", report.intents(), begun.elapsed());
     if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -133,6 +136,10 @@ fn round(arguments: &Arguments, seed: u64, report: &mut Report, in_time: impl Fn
                 continue;
             }
             let outcome = run::run(fault, ground, seed, scale);
+            if let Some(directory) = &arguments.journals {
+                let file = directory.join(format!("{}-{name}-{}-{seed}.jsonl", fault.name, ground.processes));
+                fs::write(&file, &outcome.journal).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            }
             let (counts, findings) = (&outcome.counts, &outcome.findings);
             println!(
                 "{} on {name}, seed {seed}: {} strikes, {:?} broken, {} intents, {} sent, {} failed ({} by a 5xx), recovery {:.1?}, took {:.1?}: {}",

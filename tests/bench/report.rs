@@ -134,7 +134,8 @@ Read it so:
   instead, and a crowd is a fault by itself.
 - *longest time to recover*: with strikes, from the moment the cause was gone (the database takes connections again, the lock is
   released, a killed process begins to start) until every process had carried out a new command; without, from the first failure
-  of an intent to its answer, the shop's own time-out of 1.5 s and its pauses included.
+  of an intent to its answer, the shop's own time-out of 1.5 s and its pauses included. Where the ERP's answers are lost it is also
+  the time from the last answer to the shop until the ERP had everything; what may have arrived is looked for after 6 s.
 ";
 
 fn row(page: &mut String, name: &str, line: &Line) {

@@ -44,6 +44,8 @@ pub struct Outcome {
     pub strikes: u64,
     /// The longest time from the end of a cause until every process answered.
     pub recovery: Duration,
+    /// The shop's journal.
+    pub journal: Vec<u8>,
     /// What the audit has found.
     pub findings: Findings,
     /// How long all of it took.
@@ -82,9 +84,13 @@ fn on_stage(fault: &Fault, ground: &Ground, seed: u64, scale: Scale) -> Outcome 
         Plot::Crowd(crowd) => heard = crowd(&stage, &shop, scale.crowd),
     }
     outcome.counts = progress.counts();
-    outcome.broken = [stage.front.broken(), stage.erp_wire.broken()];
     outcome.findings = audit::audit(&mut stage, &shop);
+    outcome.broken = [stage.front.broken(), stage.erp_wire.broken()];
     outcome.findings.wrong.append(&mut heard);
+    if !fault.erp_breaks.is_empty() {
+        outcome.recovery = outcome.recovery.max(outcome.findings.caught_up);
+    }
+    outcome.journal = fs::read(shop.journal.path()).expect("the journal can be read");
     the_fault_was_real(fault, &stage, &mut outcome.findings);
     if !outcome.findings.wrong.is_empty() {
         let kept = keep(fault, seed, &stage, &shop);
