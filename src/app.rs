@@ -15,12 +15,16 @@ use tokio::sync::oneshot;
 use crate::api::{self, State, trace, unread};
 use crate::api_key::{self, KeyError, SCOPES};
 use crate::config::{Config, CorsOrigins};
-use crate::db::{self, Db, MigrateError, OpenError, Pool, Pools};
-use crate::erp::{Failure, Gateways, sandbox};
+use crate::db::{self, Db, MigrateError, OpenError, Pools, Usage};
+use crate::erp::{Failure, Gateway, Gateways, sandbox};
 use crate::metrics::{Metrics, PoolConnections};
 use crate::outbox::connection::{self, Connection, Wanted};
 use crate::relay::Relay;
 use crate::retention::Cleaner;
+
+mod relay_alone;
+
+pub use relay_alone::RelayAlone;
 
 /// Why the service did not start. Each displays as one line that names what to change.
 #[derive(Debug, thiserror::Error)]
@@ -130,20 +134,6 @@ impl App {
     }
 }
 
-/// Brings orders to the ERP and does nothing else, until SIGTERM or SIGINT; attempts under way end first. On SQLite it works
-/// beside the serving process, and waits for its writes.
-///
-/// # Errors
-/// The database cannot be opened, or an error of the system.
-pub async fn relay_alone(config: &Config) -> Result<(), io::Error> {
-    let pool = Pool::single(&config.database, config.pool_timeout);
-    let metrics = Metrics::new(PoolConnections::default);
-    let relaying = Relaying::start(Arc::new(Relay::new(config, pool, Arc::new(metrics))));
-    stop_signal().await?;
-    relaying.stop(config.drain).await;
-    Ok(())
-}
-
 async fn stop_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -159,7 +149,15 @@ async fn stop_signal() -> io::Result<()> {
 /// # Errors
 /// What is wrong, in words.
 pub async fn ping(config: &Config, connection: &Connection) -> Result<String, Failure> {
-    gateways(config).open(connection)?.ping().await
+    gateway(config, connection)?.ping().await
+}
+
+/// The way to the ERP of a connection.
+///
+/// # Errors
+/// What is wrong with the connection, in words.
+pub fn gateway(config: &Config, connection: &Connection) -> Result<Box<dyn Gateway>, Failure> {
+    gateways(config).open(connection)
 }
 
 /// Checks a connection before it is written down, without asking the ERP.
@@ -270,10 +268,11 @@ async fn metrics_page(metrics: web::Data<Metrics>) -> HttpResponse {
 
 fn metrics_of(pools: &Pools) -> Metrics {
     let pools = pools.clone();
-    Metrics::new(move || {
-        let usage = pools.usage();
-        PoolConnections { idle: usage.idle, in_use: usage.open - usage.idle, max: usage.max }
-    })
+    Metrics::new(move || connections_of(pools.usage()))
+}
+
+fn connections_of(usage: Usage) -> PoolConnections {
+    PoolConnections { idle: usage.idle, in_use: usage.open - usage.idle, max: usage.max }
 }
 
 /// Browsers may send the headers of the contract, and scripts may read those that clients need. Credentials are never

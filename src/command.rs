@@ -18,6 +18,7 @@ pub mod difference;
 pub mod fingerprint;
 pub mod forget;
 pub mod gate;
+pub mod hand_over_again;
 mod intervention;
 pub mod key;
 pub mod operation;

@@ -15,10 +15,14 @@ use crate::outbox::Kind;
 use crate::outbox::connection::Connection;
 
 mod http;
+mod listing;
 mod public_address;
 pub mod sandbox;
 mod signature;
+pub mod tryton;
 pub mod webhook;
+
+pub use listing::{Listed, Listing};
 
 /// What a gateway gives back in time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -37,10 +41,11 @@ pub trait Gateway: Send + Sync {
     /// Hands an order over.
     fn create<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
 
-    /// Drives an order that the ERP has to the state it is wanted in. An ERP that does so by itself needs nothing.
-    fn advance<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, ()> {
+    /// Drives an order that the ERP has to the state it is wanted in. An ERP that does so by itself needs nothing. Returns the
+    /// ERP's own name of the order where it has one only now.
+    fn advance<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Option<String>> {
         let _ = delivery;
-        Box::pin(async { Ok(()) })
+        Box::pin(async { Ok(None) })
     }
 
     /// Asks for an order to be cancelled.
@@ -48,6 +53,13 @@ pub trait Gateway: Send + Sync {
 
     /// Tells that an order was paid.
     fn receive_payment<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Taken>;
+
+    /// Lists the orders that the ERP has of ours and that were made there since a moment, page by page: `after` is what the
+    /// page before named as the next. It holds what came in under our names alone, whatever became of it.
+    fn list<'a>(&'a self, since: db::Instant, after: Option<&'a str>) -> Pending<'a, Listing> {
+        let _ = (since, after);
+        Box::pin(async { Ok(Listing::CannotList) })
+    }
 }
 
 /// How a doubt about an earlier attempt is removed.
@@ -159,6 +171,7 @@ impl Delivery {
 pub struct Gateways {
     http: http::Client,
     sandbox: sandbox::Sandbox,
+    tryton: tryton::Memory,
     secrets: Secrets,
 }
 
@@ -167,7 +180,8 @@ impl Gateways {
     /// `allow_private` says so.
     #[must_use]
     pub fn new(secrets: Secrets, timeout: Duration, allow_private: bool) -> Gateways {
-        Gateways { http: http::Client::new(timeout, allow_private), sandbox: sandbox::Sandbox::default(), secrets }
+        let http = http::Client::new(timeout, allow_private);
+        Gateways { http, sandbox: sandbox::Sandbox::default(), tryton: tryton::Memory::default(), secrets }
     }
 
     /// The gateway of a connection.
@@ -177,6 +191,7 @@ impl Gateways {
     pub fn open(&self, connection: &Connection) -> Result<Box<dyn Gateway>, Failure> {
         match connection.kind.as_str() {
             sandbox::KIND => Ok(Box::new(self.sandbox.of(&connection.tenant_id))),
+            tryton::KIND => Ok(Box::new(tryton::Tryton::open(connection, &self.http, &self.secrets, &self.tryton)?)),
             webhook::KIND => Ok(Box::new(webhook::Webhook::open(connection, &self.http, &self.secrets)?)),
             other => {
                 Err(Failure::Misconfigured(format!("there is no gateway '{other}'; known are {}", KINDS.join(", "))))
@@ -186,4 +201,4 @@ impl Gateways {
 }
 
 /// The kinds of gateways.
-pub const KINDS: &[&str] = &[sandbox::KIND, webhook::KIND];
+pub const KINDS: &[&str] = &[sandbox::KIND, tryton::KIND, webhook::KIND];

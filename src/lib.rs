@@ -3,6 +3,7 @@
 //! The life of a command, in reading order: [`api::commands`] authenticates, reads and normalises it; [`command::run`] claims
 //! its key, executes it and records the answer in one transaction; a repeat finds the claim and gets the recorded answer
 //! byte for byte. [`outbox`] holds what has to reach the ERP; [`relay`] brings it there through a gateway of [`erp`].
+//! [`reconcile`] compares both sides afterwards.
 //! [`retention`] clears away what nobody may ask for any more.
 
 pub mod config;
@@ -12,6 +13,8 @@ pub mod app;
 pub mod api;
 
 pub mod relay;
+
+pub mod reconcile;
 
 pub mod policy;
 

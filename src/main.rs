@@ -5,7 +5,7 @@ use std::io::{self, Write, stdout};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use order_service::app::{self, App};
+use order_service::app::{App, RelayAlone};
 use order_service::config::Config;
 use order_service::db::{self, Db, Pool};
 use order_service::retention::{self, Cleaner, Step};
@@ -30,9 +30,9 @@ enum Task {
     Migrate(Migrate),
     /// Print the OpenAPI document.
     Openapi,
-    /// Bring orders to the ERP and do nothing else, until SIGTERM or SIGINT. Any number of these may run.
+    /// Bring orders to the ERP and serve nothing but metrics, until SIGTERM or SIGINT. Any number of these may run.
     Relay,
-    /// Connect a tenant to its ERP.
+    /// Connect a tenant to its ERP, and compare both sides.
     #[command(subcommand)]
     Erp(cli::erp::Task),
     /// Drop recorded answers past the replay window, and forget keys past the key memory.
@@ -85,7 +85,7 @@ enum Key {
 
 fn main() -> ExitCode {
     match run(Cli::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever reads the output has read enough.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -99,28 +99,28 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn run(task: Task) -> Result<(), Failure> {
+fn run(task: Task) -> Result<ExitCode, Failure> {
     if let Task::Openapi = task {
         write!(stdout(), "{}", api::document::default_text())?;
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let config = Config::from_env()?;
     env_logger::Builder::new().parse_filters(&config.log_filter).init();
     match task {
-        Task::Serve => serve(config),
+        Task::Serve => serve(config)?,
         Task::Migrate(migrate) => {
             let names = if migrate.down { db::revert(&config.database)? } else { db::migrate(&config.database)? };
             for name in names {
                 writeln!(stdout(), "{name}")?;
             }
-            Ok(())
         }
-        Task::Relay => relay(&config),
-        Task::Erp(task) => cli::erp::run(&config, task),
-        Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run),
-        Task::Key(key) => administer_keys(&config, key),
+        Task::Relay => relay(config)?,
+        Task::Erp(task) => return cli::erp::run(&config, task),
+        Task::Retention(Retention::Run { dry_run }) => clean(&config, dry_run)?,
+        Task::Key(key) => administer_keys(&config, key)?,
         Task::Openapi => unreachable!("printed above, without any setting"),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn serve(config: Config) -> Result<(), Failure> {
@@ -140,11 +140,15 @@ fn serve(config: Config) -> Result<(), Failure> {
     })
 }
 
-fn relay(config: &Config) -> Result<(), Failure> {
+fn relay(config: Config) -> Result<(), Failure> {
     db::migrate(&config.database)?;
     actix_web::rt::System::new().block_on(async {
+        let relay = RelayAlone::build(config)?;
         log::info!("bringing orders to the ERP; stop with SIGTERM or SIGINT");
-        app::relay_alone(config).await?;
+        if let Some(address) = relay.metrics_address() {
+            log::info!("metrics at http://{address}/metrics");
+        }
+        relay.run().await?;
         log::info!("stopped");
         Ok(())
     })

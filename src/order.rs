@@ -10,7 +10,7 @@ mod table;
 mod totals;
 
 pub use line::Line;
-pub use table::{MAX_LINES, ORDER};
+pub use table::{LINE_KINDS, MAX_LINES, ORDER};
 
 use rust_decimal::Decimal;
 

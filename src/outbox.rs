@@ -136,6 +136,56 @@ pub fn move_all(
     Ok(operation_ids?)
 }
 
+/// A message that hands an order over, as it stands.
+#[derive(Clone, Debug, Queryable, Selectable)]
+#[diesel(table_name = outbox)]
+pub struct HandOver {
+    /// The order.
+    pub order_id: String,
+    /// Its name.
+    pub message_id: String,
+    /// The operation that it belongs to.
+    pub operation_id: String,
+    /// [`State::as_str`].
+    pub state: String,
+}
+
+/// The hand-overs of these orders, those of one order in the sequence in which they were written.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn hand_overs(db: &mut Db, tenant_id: &str, order_ids: &[String]) -> Result<Vec<HandOver>, Fault> {
+    let rows = on_db!(db, conn => outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::order_id.eq_any(order_ids))
+        .filter(outbox::kind.eq_any(Kind::HAND_OVERS.map(Kind::as_str)))
+        // Names are made of the time.
+        .order(outbox::message_id)
+        .select(HandOver::as_select())
+        .load(conn));
+    Ok(rows?)
+}
+
+/// Lets a message that is over wait once more, with a new budget and as one that may have arrived, so that it is looked for
+/// first. Returns the operation that it belongs to. The row of its order must be locked.
+///
+/// # Errors
+/// A [`Fault`] of the update.
+pub fn begin_anew(db: &mut Db, tenant_id: &str, message_id: &str, now: db::Instant) -> Result<String, Fault> {
+    let operation_id = on_db!(db, conn => diesel::update(outbox::table.find((tenant_id, message_id)))
+        .set((
+            outbox::state.eq(State::Waiting.as_str()),
+            outbox::next_attempt_at.eq(now),
+            outbox::spent.eq(0),
+            outbox::spent_since.eq(None::<db::Instant>),
+            outbox::unknown_since.eq(now),
+            outbox::resend_asked.eq(0),
+        ))
+        .returning(outbox::operation_id)
+        .get_result(conn));
+    Ok(operation_id?)
+}
+
 /// Removes the messages of operations that are forgotten, inside the caller's transaction. Such an operation is final, so
 /// that none of its messages is on its way; and the same key may name the same operation anew.
 ///

@@ -70,7 +70,8 @@ impl Command for CreateReservation {
         description: "Puts stock aside: all lines or none. `InsufficientStock` names in `details` every line that lacks, and \
             what is available. After `expiresAt` the stock is free again without anybody doing anything. Both are decided by \
             the database's clock at the moment the key was claimed. An order that is rejected, cancelled or being cancelled \
-            takes no reservation (`OrderClosed`). An `expiresAt` that is not in the future is `InvalidRequest`.",
+            takes no reservation (`OrderClosed`). A cancel gives back what its order had reserved; an order that the ERP \
+            rejects keeps it, because a corrected one may take its place, until it is released. An `expiresAt` that is not in the future is `InvalidRequest`.",
         examples: &[
             (
                 "cart",

@@ -1,12 +1,12 @@
 //! What the two commands of the duty desk share: they find and lock an unresolved operation, decide about its message, and
-//! write down who decided what, when and why.
+//! write down who decided what, when and why. What is decided without a command is written down here too.
 
 use diesel::prelude::*;
 
 use super::reply::operation_path;
 use super::{Done, Stop, Tx, order_rows};
-use crate::db::Fault;
 use crate::db::tables::{interventions, operations};
+use crate::db::{self, Db, Fault};
 use crate::on_db;
 use crate::outbox::settle::{self, Decision, Parked};
 use crate::problem::{Code, Links, Problem};
@@ -68,18 +68,44 @@ pub(super) struct Intervention<'a> {
 
 /// Writes down who decided what about the target, when and why.
 pub(super) fn write_down(tx: &mut Tx<'_>, target: &str, intervention: &Intervention<'_>) -> Result<(), Fault> {
+    let entry = Entry {
+        tenant_id: &tx.call.tenant_id,
+        decision_id: &tx.call.operation_id,
+        target,
+        who: &tx.call.client_id,
+        trace_id: &tx.call.trace_id,
+        now: tx.now,
+    };
+    enter(tx.db, &entry, intervention)
+}
+
+/// Who decides about which operation, and when.
+pub(super) struct Entry<'a> {
+    pub(super) tenant_id: &'a str,
+    /// The operation of the decision, or another name that no decision had before.
+    pub(super) decision_id: &'a str,
+    /// The operation that is decided about.
+    pub(super) target: &'a str,
+    /// The client, or the part of this program.
+    pub(super) who: &'a str,
+    pub(super) trace_id: &'a str,
+    pub(super) now: db::Instant,
+}
+
+/// As [`write_down`], for a decision that is no command.
+pub(super) fn enter(db: &mut Db, entry: &Entry<'_>, intervention: &Intervention<'_>) -> Result<(), Fault> {
     let row = (
-        interventions::tenant_id.eq(&tx.call.tenant_id),
-        interventions::operation_id.eq(&tx.call.operation_id),
-        interventions::target_operation_id.eq(target),
-        interventions::client_id.eq(&tx.call.client_id),
+        interventions::tenant_id.eq(entry.tenant_id),
+        interventions::operation_id.eq(entry.decision_id),
+        interventions::target_operation_id.eq(entry.target),
+        interventions::client_id.eq(entry.who),
         interventions::decision.eq(intervention.decision),
         interventions::erp_reference.eq(intervention.erp_reference),
         interventions::reason.eq(intervention.reason),
-        interventions::trace_id.eq(&tx.call.trace_id),
-        interventions::created_at.eq(tx.now),
+        interventions::trace_id.eq(entry.trace_id),
+        interventions::created_at.eq(entry.now),
     );
-    on_db!(&mut *tx.db, conn => diesel::insert_into(interventions::table).values(row).execute(conn))?;
+    on_db!(db, conn => diesel::insert_into(interventions::table).values(row).execute(conn))?;
     Ok(())
 }
 

@@ -58,6 +58,20 @@ pub enum Open {
     Unresolved,
 }
 
+/// Those of `operation_ids` that are not final.
+///
+/// # Errors
+/// A [`Fault`] of the query.
+pub fn open_among(db: &mut Db, tenant_id: &str, operation_ids: &[String]) -> Result<Vec<String>, Fault> {
+    let open = on_db!(db, conn => operations::table
+        .filter(operations::tenant_id.eq(tenant_id))
+        .filter(operations::operation_id.eq_any(operation_ids))
+        .filter(operations::completed_at.is_null())
+        .select(operations::operation_id)
+        .load(conn));
+    Ok(open?)
+}
+
 /// Sets the state of those of `operation_ids` that are not final.
 ///
 /// # Errors

@@ -97,6 +97,31 @@ fn reference(order_id: &str, order: &Order) -> String {
     }
 }
 
+/// What an order is found by that has a certain name inside the ERP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity<'a> {
+    /// The order's id.
+    Id(&'a str),
+    /// The shop's own name of it.
+    ShopOrder {
+        /// The sales channel.
+        channel: &'a str,
+        /// The shop's id.
+        external: String,
+    },
+}
+
+/// What an order is found by that has this name inside the ERP. The order has to be looked at: anybody can write such a name.
+#[must_use]
+pub fn identity(reference: &str) -> Identity<'_> {
+    match reference.rsplit_once('/') {
+        Some((channel, external)) => {
+            Identity::ShopOrder { channel, external: external.replace("%2F", "/").replace("%25", "%") }
+        }
+        None => Identity::Id(reference),
+    }
+}
+
 #[derive(Insertable)]
 #[diesel(table_name = order_lines, treat_none_as_default_value = false)]
 struct NewLine<'a> {
@@ -331,4 +356,29 @@ fn append(
         trace_id: &tx.call.trace_id,
     };
     messages::append(tx.db, &message, tx.now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Identity, identity, reference};
+    use crate::json::parse;
+    use crate::order::Order;
+
+    #[test]
+    fn an_order_is_found_by_its_name_inside_the_erp_whatever_the_shop_calls_it() {
+        for (channel, external) in
+            [("web", "1"), ("", "1"), ("a/b", "x/y"), ("%2F", "%2F%25/%"), ("/", "/"), ("č", "š%")]
+        {
+            let body = format!(
+                r#"{{"customerId":"c","currency":"EUR","items":[{{"sku":"A","qty":1}}],
+                    "channel":"{channel}","externalOrderId":"{external}"}}"#
+            );
+            // No channel is the empty one.
+            let body = body.replace(r#""channel":"","#, "");
+            let order = Order::parse(&parse(body.as_bytes()).expect("it is JSON")).expect("it is valid");
+            let external = external.to_owned();
+            assert_eq!(identity(&reference("ord_1", &order)), Identity::ShopOrder { channel, external });
+        }
+        assert_eq!(identity("ord_1"), Identity::Id("ord_1"));
+    }
 }

@@ -106,7 +106,8 @@ impl Windows<'_> {
     }
 
     /// The order will not be in the ERP. A cancel that waited for it has what it wanted, and nothing more is to be told;
-    /// else payments that waited for it become a matter for a person, until another hand-over follows.
+    /// else payments that waited for it become a matter for a person, until another hand-over follows. What was reserved for
+    /// the order stays reserved: a corrected order may take its place, and only the shop knows whether one will.
     fn refuse_order(&mut self, subject: &Subject<'_>, order: &OrderRow) -> Result<(), Fault> {
         let (tenant_id, order_id) = (subject.tenant_id, subject.order_id);
         if order.status == "cancelling" {

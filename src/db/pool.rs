@@ -94,7 +94,9 @@ impl Pool {
         .unwrap_or_else(|panic| Err(Fault::Bug(format!("the work on the database panicked: {panic}"))))
     }
 
-    fn usage(&self) -> Usage {
+    /// Its connections at this moment.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
         let state = self.connections.state();
         Usage { max: self.size, open: state.connections, idle: state.idle_connections }
     }

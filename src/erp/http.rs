@@ -88,8 +88,17 @@ impl Client {
         self.http.post(url)
     }
 
+    pub(super) fn put(&self, url: Url) -> RequestBuilder {
+        self.http.put(url)
+    }
+
     /// Sends a request and reads the answer. A failure says whether the ERP may have got it.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+        self.send_up_to(request, MAX_ANSWER).await
+    }
+
+    /// As [`Client::send`], for answers of up to `most` bytes.
+    pub(super) async fn send_up_to(&self, request: RequestBuilder, most: usize) -> Result<Answer, Failure> {
         let request: Request = request.build().map_err(|error| Failure::Misconfigured(plain(&error)))?;
         let mut response = self.http.execute(request).await.map_err(|error| failure_of(&error))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -97,9 +106,9 @@ impl Client {
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
-                    let room = MAX_ANSWER - body.len();
+                    let room = most - body.len();
                     body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                    if body.len() == MAX_ANSWER {
+                    if body.len() == most {
                         break;
                     }
                 }
@@ -117,10 +126,9 @@ fn failure_of(error: &reqwest::Error) -> Failure {
         return Failure::Misconfigured(address.to_string());
     }
     if error.is_connect() {
-        // rustls reports what it does not accept as invalid data.
-        let tls = cause::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData);
-        if tls {
-            return Failure::Misconfigured("the certificate or the TLS of the ERP is not accepted".to_owned());
+        // A handshake that is only cut off has no such cause: that may pass by itself.
+        if let Some(reason) = cause::<rustls::Error>(error) {
+            return Failure::Misconfigured(format!("the certificate or the TLS of the ERP is not accepted: {reason}"));
         }
         return Failure::NotDelivered("no connection to the ERP could be made".to_owned());
     }

@@ -18,6 +18,10 @@ use crate::outbox::connection::Connection;
 /// The name of this kind of connection.
 pub const KIND: &str = "webhook";
 
+/// What a receiver may mean that does not let us in.
+const WHAT_401_MAY_MEAN: &str =
+    "that both sides hold the same secret, and that the clocks agree: the signature covers the time";
+
 /// What follows when nobody knows whether a message arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownOutcome {
@@ -151,9 +155,9 @@ fn failure_of(answer: &Answer, now: db::Instant) -> Failure {
     let detail = format!("the ERP answered {}{}", answer.status, said(answer));
     match answer.status {
         408 | 425 | 429 | 503 => Failure::Unavailable { detail, retry_after: retry_after(&answer.headers, now) },
-        // The address or the secret is wrong, for every message. No order is to blame, and none must be lost to it.
-        300..=399 | 401 | 403 | 404 | 405 | 410 => Failure::Misconfigured(detail),
-        400..=499 => Failure::Refused(detail),
+        // The secret is wrong, for every message. No order is to blame, and none must be lost to it.
+        401 => Failure::Misconfigured(format!("{detail}; check {WHAT_401_MAY_MEAN}")),
+        300..=499 => Failure::Refused(detail),
         _ => Failure::Unknown(detail),
     }
 }
@@ -189,7 +193,7 @@ impl Gateway for Webhook {
             let answer = self.client.send(request).await?;
             match answer.status {
                 401 | 403 => Err(Failure::Misconfigured(format!(
-                    "the ERP answered {}: the secret is not accepted",
+                    "the ERP answered {}: the secret is not accepted; check {WHAT_401_MAY_MEAN}",
                     answer.status
                 ))),
                 300..=399 => Err(Failure::Misconfigured(

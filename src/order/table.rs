@@ -8,7 +8,7 @@ use crate::schema::{DecimalRule, Kind, Member, Object, Sign};
 pub const MAX_LINES: usize = 1_000;
 
 /// The kinds of lines; the default comes first.
-pub(super) const LINE_KINDS: &[&str] = &["product", "shipping", "fee", "discount", "gift_card", "deposit", "rounding"];
+pub const LINE_KINDS: &[&str] = &["product", "shipping", "fee", "discount", "gift_card", "deposit", "rounding"];
 
 /// The kinds of lines whose price, total and taxes may be negative.
 pub(super) const NEGATIVE_KINDS: &[&str] = &["discount", "gift_card", "rounding"];

@@ -18,7 +18,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 pub struct Connection {
     /// The tenant whose ERP it is.
     pub tenant_id: String,
-    /// Which gateway: `sandbox`, `webhook`.
+    /// Which gateway: `sandbox`, `tryton`, `webhook`.
     pub kind: String,
     /// Where the ERP is; the gateway says whether it needs this.
     pub url: Option<String>,

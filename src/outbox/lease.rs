@@ -165,8 +165,9 @@ fn due(db: &mut Db, tenant_id: &str, now: db::Instant, limit: i64) -> Result<Vec
 
 fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Instant) -> Result<Leased, Fault> {
     let reclaimed = due.state == State::Leased.as_str();
-    // What a lost relay did until its lease ended is not known: the ERP may have been asked.
-    let unknown_since = due.unknown_since.or(reclaimed.then_some(due.next_attempt_at));
+    // What a lost relay did until its lease ended is not known: the ERP may have been asked, as late as then, whatever was
+    // in doubt before.
+    let unknown_since = reclaimed.then_some(due.next_attempt_at).or(due.unknown_since);
     if reclaimed {
         let key = (tenant_id, due.message_id.as_str(), due.attempts);
         attempt::end(db, key, Outcome::Unknown, "the relay stopped before it knew the outcome", due.next_attempt_at)?;

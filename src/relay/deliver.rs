@@ -63,7 +63,8 @@ impl Report {
         let detail = failure.to_string();
         match failure {
             Failure::Refused(_) => Report::new(Outcome::Refused, detail, Doubt::None),
-            Failure::Conflict(_) => Report::new(Outcome::Conflict, detail, doubt),
+            // Something is there under our name, perhaps of our own making: nothing may be taken back as if it were not.
+            Failure::Conflict(_) => Report::new(Outcome::Conflict, detail, Doubt::Arose),
             Failure::Misconfigured(_) => Report::new(Outcome::Misconfigured, detail, doubt),
             Failure::NotDelivered(_) => Report::new(Outcome::NotDelivered, detail, doubt),
             Failure::Unavailable { retry_after, .. } => {
@@ -84,7 +85,8 @@ pub(super) async fn deliver(gateway: &dyn Gateway, leased: &Leased, rules: &Rule
     };
     let verification = gateway.verification(leased.kind);
     let limits = Limits { request: rules.erp_timeout, deadline };
-    let absent = match leased.unknown_since.map(|since| since + rules.settle_window) {
+    let window_ends = leased.unknown_since.map(|since| since + rules.settle_window);
+    let absent = match window_ends {
         None => Doubt::None,
         Some(window_ends) => match verify(gateway, verification, &delivery, leased, (window_ends, limits)).await {
             Ok(doubt) => doubt,
@@ -98,7 +100,20 @@ pub(super) async fn deliver(gateway: &dyn Gateway, leased: &Leased, rules: &Rule
     let report = in_time(limits, send(gateway, &delivery, absent)).await;
     let report = report.unwrap_or_else(|failure| Report::of_failure(&failure, absent));
     let ask_a_person = report.outcome == Outcome::Unknown && verification == Verification::AskAPerson;
-    Report { ask_a_person, ..report }
+    match window_ends {
+        Some(window_ends) if may_still_come(&report, verification, window_ends > delivery.now) => {
+            let detail = format!("refused, but an earlier request may still come through: {}", report.detail);
+            let report = Report::new(Outcome::Unknown, detail, Doubt::Kept);
+            Report { not_before: Some(window_ends), ..report }
+        }
+        _ => Report { ask_a_person, ..report },
+    }
+}
+
+/// Whether a refusal is not the last word. Where "not found" allows another try at once, an earlier request may still be at
+/// work, and take the order after all.
+fn may_still_come(report: &Report, verification: Verification, within_window: bool) -> bool {
+    report.outcome == Outcome::Refused && verification == Verification::LookThenSend && within_window
 }
 
 /// Until when an attempt may go on.
@@ -149,7 +164,7 @@ async fn verify(
 /// keeps the doubt, and the next attempt finds it and drives on.
 async fn advance(gateway: &dyn Gateway, delivery: &Delivery, limits: Limits, taken: Taken) -> Report {
     match in_time(limits, gateway.advance(delivery)).await {
-        Ok(()) => Report::taken(taken),
+        Ok(named) => Report::taken(Taken { erp_reference: named.or(taken.erp_reference), ..taken }),
         Err(failure) => Report { doubt: Doubt::Arose, ..Report::of_failure(&failure, Doubt::Arose) },
     }
 }
@@ -159,7 +174,7 @@ async fn send(gateway: &dyn Gateway, delivery: &Delivery, absent: Doubt) -> Resu
         Kind::OrderCreated | Kind::OrderReplaced => {
             let taken = gateway.create(delivery).await?;
             match gateway.advance(delivery).await {
-                Ok(()) => Ok(Report::taken(taken)),
+                Ok(named) => Ok(Report::taken(Taken { erp_reference: named.or(taken.erp_reference), ..taken })),
                 Err(failure) => Ok(Report { doubt: Doubt::Arose, ..Report::of_failure(&failure, Doubt::Arose) }),
             }
         }
@@ -178,4 +193,27 @@ async fn in_time<T>(limits: Limits, work: impl Future<Output = Result<T, Failure
     let end = limits.deadline.min(Instant::now() + limits.request);
     let answered = tokio::time::timeout_at(end.into(), work).await;
     answered.unwrap_or_else(|_| Err(Failure::Unknown("the ERP did not answer in time".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Doubt, Report};
+    use crate::erp::Failure;
+
+    #[test]
+    fn only_a_failure_that_surely_left_nothing_leaves_no_doubt() {
+        let text = || "why".to_owned();
+        let unavailable = Failure::Unavailable { detail: text(), retry_after: None };
+        for (failure, of_none, of_kept) in [
+            (Failure::Refused(text()), Doubt::None, Doubt::None),
+            (Failure::Conflict(text()), Doubt::Arose, Doubt::Arose),
+            (Failure::Misconfigured(text()), Doubt::None, Doubt::Kept),
+            (Failure::NotDelivered(text()), Doubt::None, Doubt::Kept),
+            (unavailable, Doubt::None, Doubt::Kept),
+            (Failure::Unknown(text()), Doubt::Arose, Doubt::Arose),
+        ] {
+            let found = [Doubt::None, Doubt::Kept].map(|before| Report::of_failure(&failure, before).doubt);
+            assert_eq!(found, [of_none, of_kept], "{failure:?}");
+        }
+    }
 }

@@ -13,5 +13,7 @@ pub mod raw;
 pub mod relay;
 pub mod rival;
 pub mod settings;
+pub mod tls;
+pub mod tryton;
 pub mod wait;
 pub mod world;

@@ -10,6 +10,8 @@ use order_service::db::Db;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use tokio::runtime::Runtime;
 
+use crate::harness::erp::FakeErp;
+use crate::harness::relay::HandRelay;
 use crate::harness::settings::config;
 use crate::harness::world::{World, on_both_databases};
 
@@ -99,7 +101,8 @@ fn on_ground<T: Send>(world: &World, work: impl FnOnce(Runtime, Ground<'_>) -> T
     let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         let mut db = Db::open(&config(database.url(), &[]).database).expect("the database takes connections");
-        work(runtime, Ground { database, db: &mut db, caller, ends: BTreeMap::new() })
+        let (erp, relay) = (FakeErp::start(), HandRelay::on(database, &[]));
+        work(runtime, Ground { database, db: &mut db, erp, relay, caller, ends: BTreeMap::new() })
     };
     let done = std::thread::scope(|scope| scope.spawn(work).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use order_service::config::Secrets;
 use order_service::db::Db;
-use order_service::erp::{Cancelled, Delivery, Failure, Gateway, Gateways};
+use order_service::erp::{Failure, Gateway, Gateways};
 use order_service::outbox::Kind;
 use order_service::outbox::connection::Connection;
 
+use super::conformance::{Trial, keeps_the_promises};
 use crate::harness::erp::{FakeErp, Step};
 use crate::harness::process;
 use crate::harness::relay::{SECRET, relay_config};
+use crate::harness::tryton::{self, FakeTryton};
 use crate::harness::world::{World, on_both_databases};
 
 fn connection(kind: &str, url: Option<String>) -> Connection {
@@ -31,61 +33,49 @@ fn gateways() -> Gateways {
     Gateways::new(secrets, Duration::from_secs(5), true)
 }
 
-fn each_gateway(erp: &FakeErp) -> Vec<(&'static str, Box<dyn Gateway>)> {
+fn each_gateway(erp: &FakeErp, tryton: &FakeTryton) -> Vec<(&'static str, Box<dyn Gateway>)> {
     let gateways = gateways();
     let open = |kind, url| gateways.open(&connection(kind, url)).unwrap_or_else(|failure| panic!("{kind}: {failure}"));
-    vec![("sandbox", open("sandbox", None)), ("webhook", open("webhook", Some(erp.url())))]
+    let of_tryton = Connection { options: tryton::OPTIONS.to_owned(), ..connection("tryton", Some(tryton.url())) };
+    vec![
+        ("sandbox", open("sandbox", None)),
+        ("webhook", open("webhook", Some(erp.url()))),
+        ("tryton", gateways.open(&of_tryton).expect("it is well configured")),
+    ]
 }
 
-fn delivery(kind: Kind, reference: &str) -> Delivery {
-    let name = match kind {
-        Kind::OrderCreated | Kind::OrderReplaced => "order",
-        Kind::OrderCancelled => "cancel",
-        Kind::PaymentReceived => "payment",
-    };
-    let payload = format!(
-        r#"{{"type":"{}","reference":"{reference}","orderId":"ord_1","occurredAt":"2026-03-02T08:00:00.000Z"}}"#,
-        kind.as_str()
-    );
+fn trial(kind: &'static str) -> Trial<'static> {
     let now = chrono::NaiveDate::from_ymd_opt(2026, 3, 2).and_then(|day| day.and_hms_opt(8, 0, 0)).expect("a date");
-    let id = format!("msg_{name}_{reference}");
-    Delivery::new((&id, kind), &payload, &"a".repeat(32), (1, now)).expect("the payload can be read")
+    Trial { kind, prefix: "web", sku: "ABC", now, since: now }
 }
 
 #[actix_web::test]
 async fn every_gateway_keeps_the_same_promises() {
-    let erp = FakeErp::start();
-    for (kind, gateway) in each_gateway(&erp) {
-        let order = delivery(Kind::OrderCreated, "web/a b/1");
-        gateway.ping().await.unwrap_or_else(|failure| panic!("{kind}: {failure}"));
-        assert_eq!(gateway.find(&order).await, Ok(None), "{kind}: nothing is there yet");
-        let first = gateway.create(&order).await.expect(kind);
-        assert!(!first.before && first.erp_reference.is_some(), "{kind}: {first:?}");
-        let again = gateway.create(&order).await.expect(kind);
-        assert!(again.before, "{kind}: a second one is not made");
-        let found = gateway.find(&order).await.expect(kind).expect(kind);
-        assert!(found.before && found.erp_reference == first.erp_reference, "{kind}: {found:?}");
-        assert_eq!(gateway.find(&delivery(Kind::OrderCreated, "web/a b/2")).await, Ok(None), "{kind}: another order");
-        gateway.advance(&order).await.expect(kind);
-        gateway.receive_payment(&delivery(Kind::PaymentReceived, "web/a b/1")).await.expect(kind);
-        let cancel = delivery(Kind::OrderCancelled, "web/a b/1");
-        assert_eq!(gateway.cancel(&cancel).await, Ok(Cancelled::Now), "{kind}");
-        assert_eq!(gateway.cancel(&cancel).await, Ok(Cancelled::Before), "{kind}");
+    let (erp, tryton) = (FakeErp::start(), FakeTryton::start());
+    for (kind, gateway) in each_gateway(&erp, &tryton) {
+        let made = keeps_the_promises(&*gateway, &trial(kind)).await;
+        match kind {
+            "webhook" => assert_eq!(erp.orders().len(), made),
+            "tryton" => assert_eq!(tryton.sales().len(), made),
+            _ => {}
+        }
     }
-    assert_eq!(erp.orders().len(), 1);
 }
 
 #[actix_web::test]
 async fn each_answer_of_a_webhook_means_one_thing() {
     let erp = FakeErp::start();
     let gateway = gateways().open(&connection("webhook", Some(erp.url()))).expect("it is well configured");
-    for (number, (step, meaning)) in (0_i32..).zip([
+    for (number, (step, meaning)) in (0_u32..).zip([
         (Step::Status(400), "refused"),
         (Step::Status(422), "refused"),
-        (Step::Status(301), "misconfigured"),
+        (Step::Status(301), "refused"),
+        (Step::Status(308), "refused"),
         (Step::Status(401), "misconfigured"),
-        (Step::Status(403), "misconfigured"),
-        (Step::Status(404), "misconfigured"),
+        (Step::Status(403), "refused"),
+        (Step::Status(404), "refused"),
+        (Step::Status(405), "refused"),
+        (Step::Status(410), "refused"),
         (Step::Status(408), "unavailable"),
         (Step::Status(425), "unavailable"),
         (Step::Status(429), "unavailable"),
@@ -97,7 +87,7 @@ async fn each_answer_of_a_webhook_means_one_thing() {
         (Step::AcceptThenRubbish, "unknown"),
     ]) {
         erp.script(&[step]);
-        let said = match gateway.create(&delivery(Kind::OrderCreated, &format!("order-{number}"))).await {
+        let said = match gateway.create(&trial("webhook").delivery(Kind::OrderCreated, number)).await {
             Ok(_) => "taken",
             Err(Failure::Refused(_)) => "refused",
             Err(Failure::Conflict(_)) => "conflict",
@@ -109,11 +99,11 @@ async fn each_answer_of_a_webhook_means_one_thing() {
         assert_eq!(said, meaning, "{step:?}");
     }
     // Each was one request: nothing below the relay tries again.
-    assert_eq!(erp.requests("POST").len(), 15);
+    assert_eq!(erp.requests("POST").len(), 18);
     let gone = erp.url();
     drop(erp);
     let gateway = gateways().open(&connection("webhook", Some(gone))).expect("it is well configured");
-    let failure = gateway.create(&delivery(Kind::OrderCreated, "x")).await;
+    let failure = gateway.create(&trial("webhook").delivery(Kind::OrderCreated, 99)).await;
     assert!(matches!(failure, Err(Failure::NotDelivered(_))), "{failure:?}");
 }
 

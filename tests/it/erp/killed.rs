@@ -1,9 +1,8 @@
 //! A relay that is killed with -9 at each step: the ERP has the order once, and everybody sees it in the end.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use diesel::connection::SimpleConnection;
-use diesel::{Connection, PgConnection, SqliteConnection};
 use serde_json::json;
 
 use crate::harness::database::Dialect;
@@ -11,10 +10,11 @@ use crate::harness::erp::{FakeErp, Step};
 use crate::harness::http::Caller;
 use crate::harness::process::Process;
 use crate::harness::relay::{
-    FAST, HandRelay, SECRET, create, end_leases, end_settle_window, make_due, operation, shop_with,
+    FAST, HandRelay, SECRET, connect, connect_to, create, end_leases, end_settle_window, make_due, operation, shop_with,
 };
+use crate::harness::rival::Rival;
 use crate::harness::wait::until;
-use crate::harness::world::{World, on_both_databases};
+use crate::harness::world::{TENANT, World, on_both_databases};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -37,39 +37,6 @@ async fn the_next_relay_ends_it_well(world: &World, erp: &FakeErp, shop: &Caller
     assert_eq!(world.rows("SELECT status FROM orders"), [json!({"status": "confirmed"})]);
 }
 
-/// Somebody who holds what a settlement needs.
-enum Rival {
-    Sqlite(SqliteConnection),
-    Postgres(PgConnection),
-}
-
-impl Rival {
-    fn begin(world: &World) -> Self {
-        let url = world.database().url();
-        match world.dialect() {
-            Dialect::Sqlite => {
-                let file = url.strip_prefix("sqlite://").expect("it is a SQLite URL");
-                let mut connection = SqliteConnection::establish(file).expect("the file opens");
-                connection.batch_execute("PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE").expect("the writer is free");
-                Self::Sqlite(connection)
-            }
-            Dialect::Postgres => {
-                let mut connection = PgConnection::establish(url).expect("the server takes connections");
-                connection.batch_execute("BEGIN; SELECT 1 FROM orders FOR UPDATE").expect("the rows are free");
-                Self::Postgres(connection)
-            }
-        }
-    }
-
-    fn end(self) {
-        match self {
-            Self::Sqlite(mut connection) => connection.batch_execute("ROLLBACK"),
-            Self::Postgres(mut connection) => connection.batch_execute("ROLLBACK"),
-        }
-        .expect("the transaction is open");
-    }
-}
-
 on_both_databases! {
     async fn before_the_lease(world: World) {
         let erp = FakeErp::start();
@@ -84,6 +51,23 @@ on_both_databases! {
         assert_eq!(world.count("attempts"), 0);
         the_next_relay_ends_it_well(&world, &erp, &shop, &operation_id).await;
         assert_eq!((erp.requests("GET").len(), erp.requests("POST").len()), (0, 1));
+    }
+
+    async fn after_the_lease_and_before_the_request(world: World) {
+        let erp = FakeErp::start();
+        let shop = shop_with(&world, &erp, "lookup");
+        // It takes connections and never greets: the relay gets no further than the handshake of TLS, before its request.
+        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        connect_to(&world, TENANT, &format!("https://{}/", silent.local_addr().expect("it is bound")), "lookup");
+        let (_, operation_id) = create(&shop, "1").await;
+        let relay = start(&world, "10ms");
+        until(SOON, "the message is leased", || world.rows("SELECT state FROM outbox") == [json!({"state": "leased"})]);
+        relay.kill();
+        assert_eq!(world.rows("SELECT outcome FROM attempts"), [json!({"outcome": null})]);
+        connect(&world, TENANT, &erp, "lookup");
+        the_next_relay_ends_it_well(&world, &erp, &shop, &operation_id).await;
+        // The next one cannot know how far it had come, and looks first.
+        assert_eq!((erp.requests("GET").len(), erp.requests("POST").len()), (1, 1));
     }
 
     async fn after_the_request_was_sent_and_before_the_erp_did_anything(world: World) {
@@ -118,11 +102,16 @@ on_both_databases! {
         let (_, operation_id) = create(&shop, "1").await;
         let relay = start(&world, "10ms");
         erp.wait_for_posts(1);
-        let rival = Rival::begin(&world);
+        // Somebody holds what a settlement needs: the rows, and on SQLite the file.
+        let hold = match world.dialect() {
+            Dialect::Postgres => "SELECT 1 FROM orders FOR UPDATE",
+            Dialect::Sqlite => "SELECT 1",
+        };
+        let rival = Rival::begin(world.database(), hold);
         erp.release();
         until(SOON, "the attempt has ended and cannot be written down", || relay.log().contains("outcome=delivered"));
         relay.kill();
-        rival.end();
+        rival.roll_back();
         assert_eq!(world.rows("SELECT state FROM outbox"), [json!({"state": "leased"})]);
         the_next_relay_ends_it_well(&world, &erp, &shop, &operation_id).await;
         assert_eq!((erp.requests("GET").len(), erp.requests("POST").len()), (1, 1));

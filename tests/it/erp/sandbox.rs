@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::http::Caller;
-use crate::harness::relay::{connect_sandbox, order, outcomes};
+use crate::harness::relay::{HandRelay, connect_sandbox, end_settle_window, operation, order, outcomes};
 use crate::harness::wait::eventually;
 use crate::harness::world::{TENANT, World, on_both_databases};
 
@@ -43,5 +43,25 @@ on_both_databases! {
             assert_eq!(order["status"], if confirmed { "confirmed" } else { "rejected" }, "{fault:?}");
             assert_eq!(order["erpReference"].as_str().is_some_and(|name| name.starts_with("SANDBOX-")), confirmed);
         }
+    }
+    /// What refuses a second one of a reference may still be at work on the first, and take it after all.
+    async fn a_refusal_is_not_the_last_word_while_an_earlier_request_may_come_through(world: World) {
+        let (shop, relay) = (world.shop(), HandRelay::new(&world, &[]));
+        connect_sandbox(&world, TENANT);
+        let body = json!({
+            "customerId": "cus_123", "items": [{"sku": "ABC", "qty": 2}], "currency": "EUR",
+            "extensions": {"sandbox.fault": "refuse"}
+        });
+        let created = shop.post("/v1/orders", "k", &body).await.expect(201).json();
+        let operation_id = created["operationId"].as_str().expect("an id");
+        world.database().execute("UPDATE outbox SET unknown_since = created_at");
+        relay.step().await;
+        let waiting = operation(&shop, operation_id).await;
+        assert_eq!((&waiting["status"], outcomes(&waiting)), (&json!("processing"), vec!["unknown".to_owned()]));
+        end_settle_window(&world);
+        relay.drain(&world).await;
+        let ended = operation(&shop, operation_id).await;
+        assert_eq!((&ended["status"], &ended["error"]), (&json!("failed"), &json!("RefusedByErp")));
+        assert_eq!(outcomes(&ended), ["unknown", "refused"]);
     }
 }

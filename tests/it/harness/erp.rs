@@ -8,6 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::tls::Identity;
 use super::wait::until;
 
 /// A test waits so long for a request; far longer than any relay of the tests rests.
@@ -64,6 +67,7 @@ impl Request {
 
 /// The ERP. It hangs up and ends with this value.
 pub struct FakeErp {
+    scheme: &'static str,
     address: SocketAddr,
     state: Arc<State>,
     listening: Option<JoinHandle<()>>,
@@ -86,7 +90,8 @@ struct Inner {
     orders: Vec<String>,
     cancelled: Vec<String>,
     payments: Vec<String>,
-    keys: Vec<String>,
+    /// Each key, and the reference that it came with.
+    keys: Vec<(String, String)>,
     ignores_keys: bool,
     released: u64,
     under_way: usize,
@@ -109,6 +114,15 @@ impl State {
 impl FakeErp {
     /// An ERP on a free port that accepts everything.
     pub fn start() -> Self {
+        Self::listen("http", None)
+    }
+
+    /// As [`FakeErp::start`], behind TLS.
+    pub fn start_with_tls(identity: &Identity) -> Self {
+        Self::listen("https", Some(identity.server()))
+    }
+
+    fn listen(scheme: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let state = Arc::new(State::default());
@@ -118,16 +132,16 @@ impl FakeErp {
                 if served.closed.load(Ordering::SeqCst) {
                     return;
                 }
-                let state = Arc::clone(&served);
-                thread::spawn(move || serve(&state, stream));
+                let (state, tls) = (Arc::clone(&served), tls.clone());
+                thread::spawn(move || talk(&state, stream, tls));
             }
         });
-        Self { address, state, listening: Some(listening) }
+        Self { scheme, address, state, listening: Some(listening) }
     }
 
     /// Where it takes webhooks.
     pub fn url(&self) -> String {
-        format!("http://{}/hooks/orders", self.address)
+        format!("{}://{}/hooks/orders", self.scheme, self.address)
     }
 
     /// What it does with the next messages; afterwards it accepts.
@@ -168,7 +182,14 @@ impl FakeErp {
 
     /// The references of the orders that it has made, each as often as it was made.
     pub fn orders(&self) -> Vec<String> {
-        self.state.lock().orders.clone()
+        self.state.lock().orders.iter().filter(|order| !order.is_empty()).cloned().collect()
+    }
+
+    /// Loses an order, and all that it was told of it, as a backup does that is put back. The names of the others stay.
+    pub fn lose(&self, reference: &str) {
+        let mut inner = self.state.lock();
+        inner.orders.iter_mut().filter(|order| *order == reference).for_each(String::clear);
+        inner.keys.retain(|(_, of)| of != reference);
     }
 
     /// The references of the orders that it has cancelled.
@@ -198,8 +219,21 @@ impl Drop for FakeErp {
     }
 }
 
-fn serve(state: &State, mut stream: TcpStream) {
-    let Some(request) = read(&mut stream) else { return };
+fn talk(state: &State, mut stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
+    let connection = stream.try_clone().expect("a socket can be named twice");
+    match tls {
+        None => serve(state, &mut stream),
+        Some(tls) => {
+            let session = ServerConnection::new(tls).expect("the certificate is good");
+            serve(state, &mut StreamOwned::new(session, stream));
+        }
+    }
+    // Who was given no answer is cut off here. It may have hung up long ago, which is what some tests want.
+    let _ = connection.shutdown(Shutdown::Both);
+}
+
+fn serve(state: &State, stream: &mut (impl Read + Write)) {
+    let Some(request) = read(stream) else { return };
     let step = {
         let mut inner = state.lock();
         inner.requests.push(request.clone());
@@ -211,10 +245,8 @@ fn serve(state: &State, mut stream: TcpStream) {
     };
     let answer = act(state, &request, step.unwrap_or(Step::Accept));
     state.lock().under_way -= 1;
-    match answer {
-        // Whoever asked may have hung up long ago, which is what some tests want.
-        Some(answer) => drop(stream.write_all(answer.as_bytes())),
-        None => drop(stream.shutdown(Shutdown::Both)),
+    if let Some(answer) = answer {
+        let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.flush());
     }
 }
 
@@ -257,10 +289,10 @@ fn take(state: &State, request: &Request) -> String {
     }
     let (message, key) = (request.json(), request.header("idempotency-key").to_owned());
     let reference = message["reference"].as_str().expect("every message has a reference").to_owned();
-    if inner.keys.contains(&key) && !inner.ignores_keys {
+    if inner.keys.iter().any(|(known, _)| *known == key) && !inner.ignores_keys {
         return answer(409, "", "");
     }
-    inner.keys.push(key);
+    inner.keys.push((key, reference.clone()));
     match message["type"].as_str() {
         Some("order.cancelled") => inner.cancelled.push(reference),
         Some("payment.received") => inner.payments.push(reference),
@@ -276,11 +308,13 @@ fn name(index: usize) -> String {
     format!(r#"{{"erpReference":"SO-{}"}}"#, index + 1)
 }
 
-fn answer(status: u16, headers: &str, body: &str) -> String {
+/// A whole answer.
+pub fn answer(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
-fn read(stream: &mut TcpStream) -> Option<Request> {
+/// Reads a request; `None` where the peer hung up.
+pub fn read(stream: &mut impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {

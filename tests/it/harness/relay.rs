@@ -46,7 +46,12 @@ pub struct HandRelay {
 impl HandRelay {
     /// A relay on the world's database.
     pub fn new(world: &World, settings: &[(&str, &str)]) -> Self {
-        let config = relay_config(world.database(), settings);
+        Self::on(world.database(), settings)
+    }
+
+    /// A relay on this database.
+    pub fn on(database: &Database, settings: &[(&str, &str)]) -> Self {
+        let config = relay_config(database, settings);
         let metrics = Arc::new(Metrics::new(PoolConnections::default));
         let pool = Pool::single(&config.database, Duration::from_secs(10));
         Self { relay: Relay::new(&config, pool, Arc::clone(&metrics)), metrics }
@@ -89,18 +94,27 @@ pub fn end_leases(world: &World) {
 
 /// Connects a tenant, which has a client already, to an ERP.
 pub fn connect(world: &World, tenant: &str, erp: &FakeErp, unknown_outcome: &str) {
-    let (url, options) = (erp.url(), format!(r#"{{"unknownOutcome":"{unknown_outcome}"}}"#));
-    let wanted = Wanted { kind: "webhook", url: Some(&url), secret_name: Some(SECRET.0), options: &options };
-    set(world, tenant, &wanted);
+    connect_to(world, tenant, &erp.url(), unknown_outcome);
+}
+
+/// Connects a tenant, which has a client already, to a webhook at this address.
+pub fn connect_to(world: &World, tenant: &str, url: &str, unknown_outcome: &str) {
+    connect_on(world.database(), tenant, url, unknown_outcome);
+}
+
+/// As [`connect_to`], on this database.
+pub fn connect_on(database: &Database, tenant: &str, url: &str, unknown_outcome: &str) {
+    let options = format!(r#"{{"unknownOutcome":"{unknown_outcome}"}}"#);
+    set(database, tenant, &Wanted { kind: "webhook", url: Some(url), secret_name: Some(SECRET.0), options: &options });
 }
 
 /// Connects a tenant to the sandbox.
 pub fn connect_sandbox(world: &World, tenant: &str) {
-    set(world, tenant, &Wanted { kind: "sandbox", url: None, secret_name: None, options: "{}" });
+    set(world.database(), tenant, &Wanted { kind: "sandbox", url: None, secret_name: None, options: "{}" });
 }
 
-fn set(world: &World, tenant: &str, wanted: &Wanted<'_>) {
-    let mut db = Db::open(&config(world.database().url(), &[]).database).expect("the database takes connections");
+fn set(database: &Database, tenant: &str, wanted: &Wanted<'_>) {
+    let mut db = Db::open(&config(database.url(), &[]).database).expect("the database takes connections");
     connection::set(&mut db, tenant, wanted).expect("the tenant exists");
 }
 

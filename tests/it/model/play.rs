@@ -13,7 +13,9 @@ use super::spelling::Spelling;
 use super::step::{Rights, Step, Try};
 use super::wish;
 use crate::harness::database::Database;
+use crate::harness::erp::FakeErp;
 use crate::harness::http::{Answer, Caller, send};
+use crate::harness::relay::HandRelay;
 
 /// The clients. Two of one tenant, and one of another that has the name of the first.
 pub const CLIENTS: [&str; 3] = ["shop", "connector", "shop"];
@@ -28,6 +30,10 @@ pub struct Ground<'a> {
     pub database: &'a Database,
     /// A connection of its own, for keys and for the cleaner.
     pub db: &'a mut Db,
+    /// What the relay brings hand-overs to.
+    pub erp: FakeErp,
+    /// The relay, which moves when a step says so.
+    pub relay: HandRelay,
     /// Anybody who calls the service.
     pub caller: Caller,
     /// How often each command came to each end.
@@ -129,7 +135,7 @@ impl<'a, 'b> Play<'a, 'b> {
                 Ok(())
             }
             Step::Erp { tenant, nth, status } => {
-                self.erp_answers(*tenant, *nth, status);
+                self.erp_answers(*tenant, *nth, status).await;
                 Ok(())
             }
             Step::Read { client, slot, read } => self.read(*client, *slot, *read).await,

@@ -59,7 +59,7 @@ pub struct Message {
     pub order: String,
     pub kind: &'static str,
     pub position: i64,
-    /// `waiting`, `withdrawn` or `delivered`.
+    /// `waiting`, `withdrawn`, `delivered`, `refused`, or `parked` behind a hand-over that was refused.
     pub state: &'static str,
 }
 
@@ -195,10 +195,13 @@ impl Tenant {
         order.operation.clone_from(&names.operation);
         order.status = "accepted";
         order.version += 1;
-        match withdrawn {
-            Some(position) => self.tell("order.created", id, position, names),
+        if let Some(position) = withdrawn {
+            self.tell("order.created", id, position, names);
+        } else {
             // What was held back when the ERP refused the order comes after the new hand-over.
-            None => self.tell("order.replaced", id, 1, names),
+            let held_back = |message: &&mut Message| message.order == id && message.state == "parked";
+            self.messages.iter_mut().filter(held_back).for_each(|message| message.state = "waiting");
+            self.tell("order.replaced", id, 1, names);
         }
         order_done(200, "accepted", id)
     }

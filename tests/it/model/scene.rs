@@ -1,5 +1,5 @@
 //! What happens to the scene between two requests: rights come and go, time passes, the cleaner comes by, the ERP answers.
-//! All of it is done to the database and told to the model.
+//! All of it is done to the database, or by the relay, and told to the model.
 
 use std::fmt::Write;
 
@@ -7,13 +7,17 @@ use order_service::retention::Sweep;
 use sha2::{Digest, Sha256};
 
 use super::contract::{Age, Scope, TENANT_OF};
-use super::play::{CLIENTS, Play, READ, WRITE};
+use super::play::{CLIENTS, Ground, Play, READ, WRITE};
 use super::rules::{HAND_OVERS, Message, Tenant};
 use super::step::Rights;
+use crate::harness::erp::Step as Answer;
+use crate::harness::relay::connect_on as connect;
 use crate::retention::{FORGOTTEN, SPENT, age_where};
 
 /// Long ago, as both databases write it.
 const LONG_AGO: &str = "2020-01-01 00:00:00";
+/// As good as never, as both databases write it.
+const NEVER: &str = "2100-01-01 00:00:00";
 
 impl Play<'_, '_> {
     pub(super) fn set_rights(&mut self, client: usize, slot: usize, rights: Rights) {
@@ -87,26 +91,34 @@ impl Play<'_, '_> {
         writeln!(self.log, "time passes for {id}: {}", reservation.state).expect("text takes text");
     }
 
-    /// Stands in for the relay: the order's hand-over is delivered, and the ERP has said what it thinks of the order.
-    pub(super) fn erp_answers(&mut self, tenant: usize, nth: usize, status: &'static str) {
+    /// The relay brings the order's hand-over to the ERP, which says what it thinks of the order. The tenant has an ERP for as
+    /// long as that takes, and nothing else is due.
+    pub(super) async fn erp_answers(&mut self, tenant: usize, nth: usize, status: &'static str) {
         let Tenant { orders, messages, .. } = &mut self.model.tenants[tenant];
         let Some(order) = orders.get_mut(nth) else { return };
-        let id = &order.id;
-        let waits = |message: &&mut Message| {
-            message.order == *id && message.state == "waiting" && HAND_OVERS.contains(&message.kind)
-        };
+        let of_order = |message: &&mut Message| message.order == order.id && message.state == "waiting";
+        let waits = |message: &&mut Message| of_order(message) && HAND_OVERS.contains(&message.kind);
         let Some(hand_over) = messages.iter_mut().find(waits) else { return };
-        hand_over.state = "delivered";
+        hand_over.state = if status == "rejected" { "refused" } else { "delivered" };
+        if status == "rejected" {
+            // What was to be told of it next waits for another hand-over.
+            messages.iter_mut().filter(of_order).for_each(|message| message.state = "parked");
+        }
         order.status = status;
         order.version += 1;
-        let tenant = &self.names.tenants[tenant];
-        self.ground.database.execute(&format!(
-            "UPDATE outbox SET state = 'delivered' WHERE tenant_id = '{tenant}' AND order_id = '{id}' \
-             AND operation_id = '{}' AND kind = '{}'; \
-             UPDATE orders SET status = '{status}', version = version + 1 \
-             WHERE tenant_id = '{tenant}' AND order_id = '{id}'",
-            hand_over.operation, hand_over.kind
+        let (id, tenant) = (&order.id, &self.names.tenants[tenant]);
+        let Ground { database, erp, relay, .. } = &self.ground;
+        if status == "rejected" {
+            erp.script(&[Answer::Status(422)]);
+        }
+        database.execute(&format!(
+            "UPDATE outbox SET next_attempt_at = '{NEVER}' WHERE tenant_id = '{tenant}'; \
+             UPDATE outbox SET next_attempt_at = '{LONG_AGO}' WHERE tenant_id = '{tenant}' AND order_id = '{id}'"
         ));
+        connect(database, tenant, &erp.url(), "lookup");
+        let attempts = relay.step().await;
+        database.execute(&format!("DELETE FROM erp_connections WHERE tenant_id = '{tenant}'"));
+        assert_eq!(attempts, 1, "of {id} the hand-over alone is due");
         writeln!(self.log, "the ERP says of {id}: {status}").expect("text takes text");
     }
 }

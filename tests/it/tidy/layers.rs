@@ -10,6 +10,7 @@ const HEIGHTS: &[(&str, u8)] = &[
     ("app", 9),
     ("api", 8),
     ("relay", 8),
+    ("reconcile", 8),
     ("retention", 8),
     ("policy", 7),
     ("command", 6),
@@ -33,7 +34,8 @@ const VALUE: u8 = 1;
 
 const EDGE: &[&str] = &["main", "cli", "app", "api"];
 /// There is no layer of repositories: a read of the API is a query where it is answered.
-const STORAGE: &[&str] = &["db", "api_key", "outbox", "stock", "payment", "command", "api", "relay", "retention"];
+const STORAGE: &[&str] =
+    &["db", "api_key", "outbox", "stock", "payment", "command", "api", "relay", "reconcile", "retention"];
 
 /// Crates by the beginning of their name, and the rooms they stay in.
 const CRATES: &[(&str, &[&str])] = &[
