@@ -27,7 +27,7 @@ fi
 if command -v apt-get >/dev/null 2>&1 && as_root true 2>/dev/null; then
     echo "nginx or libfaketime is not installed; installing them by apt-get, for the bench." >&2
     as_root apt-get update -q
-    # A package of a server is started by its installation; the bench starts its own, and no other shall run.
+    # The bench starts its own nginx. In a container, run level 1 keeps the installation from starting another one.
     as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends nginx-light libfaketime
     if found; then
         exit 0
