@@ -22,7 +22,7 @@ test: ## run all tests and a short mix of faults, on SQLite and on a private Pos
 
 bench-faults: ## break the service for MINUTES (30) and write docs/fault-report.md; SEED repeats a run
 	@sh tests/tools/need-postgres.sh
-	@sh tests/tools/need-bench.sh
+	@sh tests/tools/need-bench.sh all
 	$(CARGO) test --locked --test bench -- --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) --report docs/fault-report.md
 
 lint: lint-format lint-code lint-docs lint-dependencies ## check format, code, docs and dependencies

@@ -277,7 +277,7 @@ pub const FAULTS: &[Fault] = &[
         short: true,
         ..strikes(
             "mixed-sqlite",
-            "all that SQLite can meet, mixed",
+            "every break of both wires, the service and the ERP killed and stopped, mixed",
             &[SQLITE],
             &[Strike::KillService, Strike::KillErp, Strike::StopService],
         )
@@ -289,7 +289,7 @@ pub const FAULTS: &[Fault] = &[
         short: true,
         ..strikes(
             "mixed-postgres",
-            "all that PostgreSQL, nginx and three processes can meet, mixed",
+            "every break of both wires, three processes behind nginx killed, stopped and frozen, PostgreSQL restarted, locked and its connections ended, the ERP killed, mixed",
             &[BEHIND_NGINX],
             &[
                 Strike::KillService,
