@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-erp test-breaks lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
+.PHONY: help run build test test-erp test-breaks bench-faults lint lint-format lint-code lint-docs lint-dependencies openapi check-contract fuzz-api fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,9 +14,16 @@ run: ## build the service and serve orders from a SQLite file, on http://127.0.0
 build: ## build the service without running it
 	$(CARGO) build --locked
 
-test: ## run all tests, on SQLite and on a private PostgreSQL (installs PostgreSQL where it may)
+test: ## run all tests and a short mix of faults, on SQLite and on a private PostgreSQL (installs what they need where it may)
 	@sh tests/tools/need-postgres.sh
+	@sh tests/tools/need-bench.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh
+	$(CARGO) test --locked --quiet --test bench -- --short
+
+bench-faults: ## break the service for MINUTES (30) and write docs/fault-report.md; SEED repeats a run
+	@sh tests/tools/need-postgres.sh
+	@sh tests/tools/need-bench.sh all
+	$(CARGO) test --locked --test bench -- --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) --report docs/fault-report.md
 
 test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3.11, installed where it may)
 	@sh tests/tools/need-postgres.sh

@@ -23,7 +23,8 @@ use super::settings::config;
 const KEEPER: &str = include_str!("../../tools/keep-postgres.sh");
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 const TEMPLATE: &str = "orders_template";
-const MISSING: &str = "PostgreSQL 13 or newer was not found, and the tests need its server programs (initdb, pg_ctl, postgres). \
+/// What to do where the server programs are missing.
+pub const MISSING: &str = "PostgreSQL 13 or newer was not found, and the tests need its server programs (initdb, pg_ctl, postgres). \
     Debian, Ubuntu: sudo apt-get install postgresql. Fedora: sudo dnf install postgresql-server. \
     macOS: brew install postgresql. `make test` installs it where it may.";
 
@@ -153,7 +154,7 @@ fn start_keeper(programs: &Path, home: &Path, port: u16, user: Option<(u32, u32)
 }
 
 /// The directory that holds all of PostgreSQL's server programs; of several the one found first.
-fn find_programs() -> Option<PathBuf> {
+pub fn find_programs() -> Option<PathBuf> {
     candidates().into_iter().find(|directory| PROGRAMS.iter().all(|program| directory.join(program).is_file()))
 }
 
@@ -196,7 +197,7 @@ fn versions_in(parent: &str, prefix: &str) -> Vec<PathBuf> {
 }
 
 /// The user and group to run the server as, when the tests run as root, as which PostgreSQL refuses to run.
-fn unprivileged_user() -> Option<(u32, u32)> {
+pub fn unprivileged_user() -> Option<(u32, u32)> {
     if id(&["-u"]) != Some(0) {
         return None;
     }

@@ -36,9 +36,10 @@ pub struct Database {
     observer: Mutex<Option<PgConnection>>,
 }
 
+/// What is removed with the value; nothing where the database belongs to somebody else.
 enum Place {
-    Sqlite { directory: TempDir },
-    Postgres { name: String },
+    Sqlite { _directory: Option<TempDir> },
+    Postgres { name: Option<String> },
 }
 
 impl Database {
@@ -67,13 +68,28 @@ impl Database {
             tempfile::Builder::new().prefix("orders-sqlite-").tempdir().expect("a directory for the database");
         Self {
             url: format!("sqlite://{}", directory.path().join("orders.db").display()),
-            place: Place::Sqlite { directory },
+            place: Place::Sqlite { _directory: Some(directory) },
             observer: Mutex::default(),
         }
     }
 
     fn postgres(name: String) -> Self {
-        Self { url: Cluster::shared().url(&name), place: Place::Postgres { name }, observer: Mutex::default() }
+        Self {
+            url: Cluster::shared().url(&name),
+            place: Place::Postgres { name: Some(name) },
+            observer: Mutex::default(),
+        }
+    }
+
+    /// A look into a database that belongs to somebody else, and stays when this value goes.
+    #[allow(dead_code, reason = "the bench uses it")]
+    pub fn guest(url: &str) -> Self {
+        let place = if url.starts_with("sqlite://") {
+            Place::Sqlite { _directory: None }
+        } else {
+            Place::Postgres { name: None }
+        };
+        Self { url: url.to_owned(), place, observer: Mutex::default() }
     }
 
     /// Which of the two it is.
@@ -98,7 +114,7 @@ impl Database {
     /// The rows of a query, each an object with the columns as its members.
     pub fn rows(&self, query: &str) -> Vec<Value> {
         let rows = match &self.place {
-            Place::Sqlite { directory } => sqlite_rows(&mut open_sqlite(directory), query),
+            Place::Sqlite { .. } => sqlite_rows(&mut open_sqlite(&self.url), query),
             Place::Postgres { .. } => self
                 .on_postgres(|connection| {
                     sql_query(format!("SELECT to_jsonb(row)::text AS json FROM ({query}) AS row")).load(connection)
@@ -127,7 +143,7 @@ impl Database {
     /// Runs statements past the service, to set a scene or to break something.
     pub fn execute(&self, statements: &str) {
         let done = match &self.place {
-            Place::Sqlite { directory } => open_sqlite(directory).batch_execute(statements),
+            Place::Sqlite { .. } => open_sqlite(&self.url).batch_execute(statements),
             Place::Postgres { .. } => self.on_postgres(|connection| connection.batch_execute(statements)),
         };
         done.unwrap_or_else(|error| panic!("{statements}: {error}"));
@@ -144,7 +160,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        if let Place::Postgres { name } = &self.place {
+        if let Place::Postgres { name: Some(name) } = &self.place {
             let dropped = Cluster::shared().drop_database(name);
             // A second panic would end the whole test run, and the first one is the one to read.
             assert!(dropped.is_ok() || std::thread::panicking(), "{name}: {dropped:?}");
@@ -158,9 +174,9 @@ pub fn sqlite_rows(connection: &mut SqliteConnection, query: &str) -> QueryResul
     Ok(rows.into_iter().map(|SqliteRow(row)| Value::Object(row)).collect())
 }
 
-fn open_sqlite(directory: &TempDir) -> SqliteConnection {
-    let file = directory.path().join("orders.db");
-    let mut connection = SqliteConnection::establish(&file.to_string_lossy()).expect("the file of the test opens");
+fn open_sqlite(url: &str) -> SqliteConnection {
+    let file = url.trim_start_matches("sqlite://");
+    let mut connection = SqliteConnection::establish(file).expect("the file of the test opens");
     connection.batch_execute("PRAGMA busy_timeout = 10000").expect("SQLite knows this setting");
     connection
 }

@@ -30,18 +30,34 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the service on a database and returns when `/readyz` says 200. `settings` come on top of a free port.
+    /// Starts the service on a database and returns when `/readyz` says 200. `settings` come on top of a free port, and may
+    /// name another one by `ORDERS_BIND`.
     pub fn serve(database_url: &str, settings: &[(&str, &str)]) -> Self {
         let mut process = Self::spawn(database_url, settings);
+        process.until_ready();
+        process
+    }
+
+    /// Waits until `/readyz` says 200, and fails the test when the process ends before.
+    pub fn until_ready(&mut self) {
+        self.until_started(Self::is_ready);
+    }
+
+    /// Waits until its log holds a text, and fails the test when the process ends before.
+    #[allow(dead_code, reason = "the bench uses it")]
+    pub fn until_logged(&mut self, text: &str) {
+        self.until_started(|process| process.log().contains(text));
+    }
+
+    fn until_started(&mut self, started: impl Fn(&Self) -> bool) {
         let mut ended = None;
         until(START_LIMIT, "the service is ready or has ended", || {
-            ended = process.child.try_wait().expect("the process is ours");
-            ended.is_some() || process.is_ready()
+            ended = self.ended();
+            ended.is_some() || started(self)
         });
         if let Some(status) = ended {
-            panic!("the service ended at its start, {status}:\n{}", process.log());
+            panic!("the service ended at its start, {status}:\n{}", self.log());
         }
-        process
     }
 
     /// Starts the service and does not wait for anything, for tests of a start that fails.
@@ -56,7 +72,11 @@ impl Process {
 
     fn start(task: &str, database_url: &str, settings: &[(&str, &str)]) -> Self {
         let home = tempfile::Builder::new().prefix("orders-process-").tempdir().expect("a directory for the process");
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let bind = settings.iter().find(|(name, _)| *name == "ORDERS_BIND");
+        let address = bind.map_or_else(
+            || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
+            |(_, address)| address.parse().expect("the test names an address"),
+        );
         let log = home.path().join("log");
         let file = File::create(&log).expect("the directory is ours");
         let child = program(&home)
@@ -98,6 +118,11 @@ impl Process {
         assert!(signal("-TERM", self.id()), "the process is ours and not yet reaped");
         let status = self.wait();
         (status, self.log())
+    }
+
+    /// How it ended, or nothing while it runs.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the process is ours")
     }
 
     /// Waits until it ends by itself.
