@@ -125,7 +125,8 @@ Read it so:
 
 - *intents*: what the shop wrote into its journal before the first request. After each run every intent has exactly one order, or
   one recorded refusal; every order has an intent; claims, results, orders, lines and messages fit together; the ERP has each order
-  once; no transaction is open; every process is ready.
+  once; no transaction is open; every process is ready. Of two bodies under one key (`rivals`) both are counted: one is carried out,
+  the other hears of a conflict.
 - *requests sent*: by the shop, each a connection of its own. A doubled request counts once.
 - *replays*: answers with `Idempotent-Replayed: true`, among them every recorded answer, asked for again at the end of its run and
   compared byte for byte.

@@ -120,7 +120,7 @@ fn wait_for_failures(progress: &Progress, count: u64) -> bool {
 fn end_connections(stage: &Stage) -> Instant {
     let ended = stage.look().rows(
         "SELECT pg_terminate_backend(pid) AS ended FROM (SELECT pid FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 6) AS some",
+         WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 6) AS chosen",
     );
     assert!(!ended.is_empty(), "there is a connection to end");
     Instant::now()
