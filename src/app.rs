@@ -184,6 +184,7 @@ pub fn check_connection(
         failures: 0,
         paused_until: None,
         pause_reason: None,
+        created_at: db::Instant::default(),
     };
     match channel {
         Channel::Erp => gateways(config).open(&connection).map(drop),

@@ -133,7 +133,7 @@ impl Config {
             relay: from.read(&setting::RELAY, value::on_or_off)?,
             relay_interval: from.read(&setting::RELAY_INTERVAL, value::duration(Duration::from_millis(10)..=MINUTE))?,
             relay_parallel: from.read(&setting::RELAY_PARALLEL, value::number(1..=64))?,
-            lease: from.read(&setting::LEASE, value::duration(erp_timeout + Duration::from_millis(1)..=60 * MINUTE))?,
+            lease: from.read(&setting::LEASE, value::duration(erp_timeout * 5 / 4..=60 * MINUTE))?,
             erp_timeout,
             erp_settle: from.read(&setting::ERP_SETTLE, value::duration(Duration::ZERO..=DAY))?,
             erp_allow_private: from.read(&setting::ERP_ALLOW_PRIVATE, value::on_or_off)?,

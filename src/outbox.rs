@@ -191,12 +191,20 @@ pub fn begin_anew(db: &mut Db, tenant_id: &str, message_id: &str, now: db::Insta
     Ok(operation_id?)
 }
 
-/// Removes the messages of operations that are forgotten, inside the caller's transaction. Such an operation is final, so
-/// that none of its messages is on its way; and the same key may name the same operation anew.
+/// Removes the messages of operations that are forgotten, inside the caller's transaction; the same key may name the same
+/// operation anew. A message that is still to be delivered stays, and goes on without an operation: one can be final
+/// before its message, when its tenant had no ERP at the time.
 ///
 /// # Errors
-/// A [`Fault`] of the delete.
+/// A [`Fault`] of the statements.
 pub fn forget(db: &mut Db, tenant_id: &str, operation_ids: &[String]) -> Result<(), Fault> {
+    let open = State::OPEN.map(State::as_str);
+    on_db!(&mut *db, conn => diesel::update(outbox::table
+        .filter(outbox::tenant_id.eq(tenant_id))
+        .filter(outbox::operation_id.eq_any(operation_ids))
+        .filter(outbox::state.eq_any(open)))
+        .set(outbox::operation_id.eq(outbox::message_id))
+        .execute(conn))?;
     on_db!(db, conn => diesel::delete(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::operation_id.eq_any(operation_ids)))

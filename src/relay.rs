@@ -18,9 +18,9 @@ use crate::db::{Fault, Pool};
 use crate::erp::{Failure, Gateway, Gateways};
 use crate::mail::{Mailer, Mailers};
 use crate::metrics::Metrics;
-use crate::outbox::Channel;
 use crate::outbox::connection::{self, Connection};
 use crate::outbox::lease::{self, Leased, Terms};
+use crate::outbox::{Channel, Outcome};
 
 mod deliver;
 mod policy;
@@ -104,7 +104,8 @@ impl Relay {
     /// Attempts, once, what is due of every tenant. Returns how many attempts were made.
     ///
     /// # Errors
-    /// A [`Fault`] of the database. What was leased is leased until its lease ends.
+    /// A [`Fault`] of the database, of the look for connections or of a settlement. What was leased is leased until its lease
+    /// ends.
     pub async fn run_once(&self) -> Result<usize, Fault> {
         let jobs = self.lease().await?;
         let attempts = jobs.len();
@@ -112,7 +113,8 @@ impl Relay {
         Ok(attempts)
     }
 
-    /// Leases what is due of every tenant, one channel of one tenant after the other.
+    /// Leases what is due of every tenant, one channel of one tenant after the other. A fault at one of them is logged and
+    /// changes nothing for the others: what was leased for these has to be delivered.
     async fn lease(&self) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
         for (tenant_id, channel) in self.pool.run(connection::all).await? {
@@ -126,7 +128,14 @@ impl Relay {
                     Ok(None)
                 }
             });
-            let Some((connection, leased)) = leased.await? else { continue };
+            let (connection, leased) = match leased.await {
+                Ok(Some(leased)) => leased,
+                Ok(None) => continue,
+                Err(fault) => {
+                    log::warn!("the relay cannot lease: {fault}");
+                    continue;
+                }
+            };
             let way = self.open(&connection, channel);
             jobs.extend(leased.into_iter().map(|leased| Job { way: way.clone(), leased, deadline }));
         }
@@ -147,6 +156,11 @@ impl Relay {
             self.metrics.count_reclaimed();
         }
         let report = match way {
+            // A message that its relays die over has a budget like any other.
+            _ if leased.reclaimed && policy::is_spent(&leased, &self.rules.retry) => {
+                let detail = "its relays stopped over it, again and again";
+                Report { ask_a_person: true, ..Report::new(Outcome::Unknown, detail, Doubt::Kept) }
+            }
             Ok(Way::Mail(mailer)) => post::post(&mailer, &leased, &self.rules, deadline).await,
             Ok(Way::Erp(gateway)) => deliver::deliver(&*gateway, &leased, &self.rules, deadline).await,
             Err(failure) => Report::of_failure(&failure, Doubt::Kept),

@@ -67,7 +67,12 @@ pub fn conclude(
                     &order.status
                 }
             };
-            windows.set_order(subject, &order, status, erp_reference)?;
+            // What an ERP names when it takes a payment or a cancel is not the order.
+            let of_order = match subject.kind {
+                Kind::OrderCreated | Kind::OrderReplaced => erp_reference,
+                Kind::OrderCancelled | Kind::PaymentReceived | Kind::MessageRequested => None,
+            };
+            windows.set_order(subject, &order, status, of_order)?;
             windows.set_message(subject, Status::Sent)?;
             windows.end(operation, End::Succeeded)
         }

@@ -85,7 +85,7 @@ settings! {
         "a duration from 100ms to 10m",
         "The most time of one request to an ERP, or of one mail.";
     LEASE = "ORDERS_LEASE", "60s",
-        "a duration longer than ORDERS_ERP_TIMEOUT, at most 1h",
+        "a duration of at least ORDERS_ERP_TIMEOUT and a quarter of it, at most 1h",
         "How long a relay holds a message before another one may take it over.";
     ERP_SETTLE = "ORDERS_ERP_SETTLE", "120s",
         "a duration from 0s to 1d",

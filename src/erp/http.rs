@@ -47,7 +47,8 @@ impl Client {
             .no_proxy()
             .http1_only()
             .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_TIMEOUT)
+            // A connection that does not come about must be known for that, before the whole time is over.
+            .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
             .timeout(timeout)
             .user_agent(concat!("order-service/", env!("CARGO_PKG_VERSION")))
             .build()

@@ -313,8 +313,8 @@ impl Gateway for Tryton {
     fn verification(&self, kind: Kind) -> Verification {
         match kind {
             Kind::OrderCreated | Kind::OrderReplaced => Verification::LookThenSend,
-            // A cancel looks first itself, and to cancel twice is to cancel once.
-            Kind::OrderCancelled => Verification::SendAgain,
+            // Tryton cancels one sale once.
+            Kind::OrderCancelled => Verification::LookThenSend,
             // Nothing keeps a second note away, so that "not found" has to wait.
             Kind::PaymentReceived => match self.options.payments {
                 Payments::Note => Verification::LookAndWait,

@@ -35,6 +35,8 @@ pub struct Connection {
     pub paused_until: Option<db::Instant>,
     /// Why, for people.
     pub pause_reason: Option<String>,
+    /// When it was made or last changed by a person.
+    pub created_at: db::Instant,
 }
 
 /// Whether the tenant has this channel: an ERP, so that its orders travel, or a server that takes its mails.

@@ -12,8 +12,9 @@ use crate::db::tables::outbox;
 use crate::db::{self, Db, Fault};
 use crate::{load_unlocked, on_db};
 
-/// How long a relay waits for another one that leases for the same connection. That takes milliseconds.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How long a relay waits for another one that leases for the same connection. That takes milliseconds; who holds the row
+/// longer must not hold up the other tenants.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// From so many failures in a row on, the connection is taken for dead: one message at a time tries whether it is well again.
 pub const DEAD_AFTER: i32 = 5;
@@ -58,6 +59,8 @@ pub struct Leased {
     pub leased_at: db::Instant,
     /// Whether it was taken over from a relay that did not settle in time.
     pub reclaimed: bool,
+    /// [`Connection::created_at`] of the connection that it goes by.
+    pub connection_made_at: db::Instant,
     pub(super) token: String,
 }
 
@@ -97,14 +100,15 @@ pub fn lease(
         if connection.paused_until.is_some_and(|until| until > now) {
             return Ok(None);
         }
-        let parallel = if connection.failures >= DEAD_AFTER { 1 } else { i64::from(terms.parallel) };
+        let seems_dead = connection.failures >= DEAD_AFTER;
+        let parallel = if seems_dead { 1 } else { i64::from(terms.parallel) };
         let free = parallel - under_way(db, tenant_id, channel, now)?;
         if free < 1 {
             return Ok(None);
         }
         let mut leased = Vec::new();
-        for due in due(db, (tenant_id, channel), now, free)? {
-            leased.push(take(db, tenant_id, due, terms.length, now)?);
+        for due in due(db, (tenant_id, channel), (now, seems_dead), free)? {
+            leased.push(take(db, &connection, due, terms.length, now)?);
         }
         Ok(Some((connection, leased)))
     })
@@ -141,7 +145,14 @@ fn under_way(db: &mut Db, tenant_id: &str, channel: Channel, now: db::Instant) -
 
 /// What waits and is due, or was leased by a relay that did not come back. The first open message of an order hides the later
 /// ones of its channel, whether it waits, is under way, or is parked.
-fn due(db: &mut Db, (tenant_id, channel): (&str, Channel), now: db::Instant, limit: i64) -> Result<Vec<Due>, Fault> {
+/// A cancel alone passes a payment that waits for a person: the ERP must not send goods because of a doubt about money.
+/// Where the connection seems dead, what failed least comes first: it says best whether the connection is well again.
+fn due(
+    db: &mut Db,
+    (tenant_id, channel): (&str, Channel),
+    (now, seems_dead): (db::Instant, bool),
+    limit: i64,
+) -> Result<Vec<Due>, Fault> {
     let unsettled = State::OPEN.map(State::as_str);
     let open = [State::Waiting, State::Leased].map(State::as_str);
     let earlier = diesel::alias!(outbox as earlier);
@@ -150,6 +161,12 @@ fn due(db: &mut Db, (tenant_id, channel): (&str, Channel), now: db::Instant, lim
         .filter(earlier.field(outbox::order_id).eq(outbox::order_id))
         .filter(earlier.field(outbox::channel).eq(outbox::channel))
         .filter(earlier.field(outbox::state).eq_any(unsettled))
+        .filter(
+            outbox::kind
+                .ne(Kind::OrderCancelled.as_str())
+                .or(earlier.field(outbox::kind).ne(Kind::PaymentReceived.as_str()))
+                .or(earlier.field(outbox::state).ne(State::Parked.as_str())),
+        )
         .filter(
             earlier.field(outbox::position).lt(outbox::position).or(earlier
                 .field(outbox::position)
@@ -165,14 +182,15 @@ fn due(db: &mut Db, (tenant_id, channel): (&str, Channel), now: db::Instant, lim
             .filter(outbox::state.eq_any(open))
             .filter(outbox::next_attempt_at.le(now))
             .filter(not(exists(an_earlier_one)))
-            .order((outbox::next_attempt_at, outbox::message_id))
+            .order((outbox::spent * i32::from(seems_dead), outbox::next_attempt_at, outbox::message_id))
             .limit(limit)
             .select(Due::as_select())
     );
     Ok(rows?)
 }
 
-fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Instant) -> Result<Leased, Fault> {
+fn take(db: &mut Db, connection: &Connection, due: Due, length: Duration, now: db::Instant) -> Result<Leased, Fault> {
+    let tenant_id = connection.tenant_id.as_str();
     let reclaimed = due.state == State::Leased.as_str();
     // What a lost relay did until its lease ended is not known: the ERP may have been asked, as late as then, whatever was
     // in doubt before.
@@ -214,6 +232,7 @@ fn take(db: &mut Db, tenant_id: &str, due: Due, length: Duration, now: db::Insta
         resend_asked: due.resend_asked != 0,
         leased_at: now,
         reclaimed,
+        connection_made_at: connection.created_at,
         token,
     })
 }

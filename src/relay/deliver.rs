@@ -99,21 +99,26 @@ pub(super) async fn deliver(gateway: &dyn Gateway, leased: &Leased, rules: &Rule
     }
     let report = in_time(limits, send(gateway, &delivery, absent)).await;
     let report = report.unwrap_or_else(|failure| Report::of_failure(&failure, absent));
-    let ask_a_person = report.outcome == Outcome::Unknown && verification == Verification::AskAPerson;
-    match window_ends {
-        Some(window_ends) if may_still_come(&report, verification, window_ends > delivery.now) => {
-            let detail = format!("refused, but an earlier request may still come through: {}", report.detail);
-            let report = Report::new(Outcome::Unknown, detail, Doubt::Kept);
-            Report { not_before: Some(window_ends), ..report }
-        }
-        _ => Report { ask_a_person, ..report },
-    }
+    last_word(report, verification, window_ends, delivery.now)
 }
 
-/// Whether a refusal is not the last word. Where "not found" allows another try at once, an earlier request may still be at
-/// work, and take the order after all.
-fn may_still_come(report: &Report, verification: Verification, within_window: bool) -> bool {
-    report.outcome == Outcome::Refused && verification == Verification::LookThenSend && within_window
+/// Whether a refusal is the last word. After an unknown outcome an earlier request may have been taken all the same, or may
+/// still be at work: then it takes a look that counts, or a person, to say that the ERP does not have it.
+fn last_word(report: Report, verification: Verification, window_ends: Option<db::Instant>, now: db::Instant) -> Report {
+    let ask_a_person = report.outcome == Outcome::Unknown && verification == Verification::AskAPerson;
+    let (Outcome::Refused, Some(window_ends)) = (report.outcome, window_ends) else {
+        return Report { ask_a_person, ..report };
+    };
+    let in_doubt = |not_before, ask_a_person| {
+        let detail = format!("refused, but an earlier request may have been taken: {}", report.detail);
+        Report { not_before, ask_a_person, ..Report::new(Outcome::Unknown, detail, Doubt::Kept) }
+    };
+    match verification {
+        Verification::LookThenSend if window_ends > now => in_doubt(Some(window_ends), false),
+        // The look before this attempt said that it is not there, when that counted.
+        Verification::LookThenSend | Verification::LookAndWait => report,
+        Verification::SendAgain | Verification::AskAPerson => in_doubt(None, true),
+    }
 }
 
 /// Until when an attempt may go on.

@@ -22,6 +22,12 @@ fn has_another(retry: &Retry, spent: u32, since: db::Instant, now: db::Instant) 
     spent < retry.attempts && (now - since).to_std().unwrap_or_default() < retry.budget
 }
 
+/// Whether a message has no attempt left, counted at its lease. Its time does not count here: it may be over only because no
+/// relay was there.
+pub(super) fn is_spent(leased: &Leased, retry: &Retry) -> bool {
+    u32::try_from(leased.spent).unwrap_or_default() >= retry.attempts
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -76,9 +82,17 @@ pub(super) struct Health {
 }
 
 /// A connection that is misconfigured rests for the whole cap; one that seems dead rests longer each time. Both get well by
-/// themselves: after the pause one message tries.
-pub(super) fn health(outcome: Outcome, failures_before: i32, retry: &Retry, random: u64, now: db::Instant) -> Health {
-    let failures = failures_before.saturating_add(1);
+/// themselves: after the pause one message tries. A message that fails `again` without anybody knowing how says more of
+/// itself than of the connection, and makes it rest no longer.
+pub(super) fn health(
+    (outcome, again): (Outcome, bool),
+    failures_before: i32,
+    retry: &Retry,
+    random: u64,
+    now: db::Instant,
+) -> Health {
+    let failures =
+        if outcome == Outcome::Unknown && again { failures_before } else { failures_before.saturating_add(1) };
     match outcome {
         Outcome::Delivered | Outcome::AlreadyThere | Outcome::Refused | Outcome::Conflict => {
             Health { failures: 0, paused_until: None }
@@ -140,13 +154,17 @@ mod tests {
     #[test]
     fn a_connection_rests_when_it_is_misconfigured_or_seems_dead_and_a_success_heals_it() {
         let dead = DEAD_AFTER - 1;
-        assert_eq!(health(Outcome::Unknown, dead - 1, &RETRY, 7, noon()).paused_until, None);
-        let resting = health(Outcome::NotDelivered, dead, &RETRY, 700, noon());
+        assert_eq!(health((Outcome::Unknown, false), dead - 1, &RETRY, 7, noon()).paused_until, None);
+        let resting = health((Outcome::NotDelivered, true), dead, &RETRY, 700, noon());
         assert_eq!((resting.failures, resting.paused_until), (DEAD_AFTER, Some(noon() + Duration::from_millis(700))));
-        let wrong = health(Outcome::Misconfigured, 0, &RETRY, 7, noon());
+        // A message that failed before says nothing new of the connection, and a dead one goes on resting as it did.
+        assert_eq!(health((Outcome::Unknown, true), dead, &RETRY, 7, noon()).failures, dead);
+        let again = health((Outcome::Unknown, true), DEAD_AFTER, &RETRY, 700, noon());
+        assert_eq!((again.failures, again.paused_until), (DEAD_AFTER, Some(noon() + Duration::from_millis(700))));
+        let wrong = health((Outcome::Misconfigured, false), 0, &RETRY, 7, noon());
         assert_eq!((wrong.failures, wrong.paused_until), (DEAD_AFTER, Some(noon() + RETRY.cap)));
         for outcome in [Outcome::Delivered, Outcome::AlreadyThere, Outcome::Refused, Outcome::Conflict] {
-            let well = health(outcome, 99, &RETRY, 7, noon());
+            let well = health((outcome, true), 99, &RETRY, 7, noon());
             assert_eq!((well.failures, well.paused_until), (0, None), "the ERP answered");
         }
     }

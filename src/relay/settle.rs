@@ -8,7 +8,6 @@ use super::{Rules, policy};
 use crate::command::order_rows;
 use crate::command::settlement::{self, Conclusion, Subject};
 use crate::db::{self, Db, Fault, Pool};
-use crate::outbox::Channel;
 use crate::outbox::connection::{self, Connection};
 use crate::outbox::lease::Leased;
 use crate::outbox::settle::{self as message, Next};
@@ -81,7 +80,7 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
         if let Some(conclusion) = conclusion {
             settlement::conclude(db, &subject, conclusion, rules.retention, now)?;
         }
-        report_health(db, (tenant_id, leased.kind.channel()), report, rules, (random, now))?;
+        report_health(db, leased, report, rules, (random, now))?;
         Ok(true)
     })
 }
@@ -89,13 +88,19 @@ fn write(db: &mut Db, leased: &Leased, report: &Report, rules: &Rules) -> Result
 /// Nothing is written, and nobody waits, while the connection does as before.
 fn report_health(
     db: &mut Db,
-    (tenant_id, channel): (&str, Channel),
+    leased: &Leased,
     report: &Report,
     rules: &Rules,
     (random, now): (u64, db::Instant),
 ) -> Result<(), Fault> {
+    let (tenant_id, channel) = (leased.tenant_id.as_str(), leased.kind.channel());
     let change = |connection: &Connection| {
-        let health = policy::health(report.outcome, connection.failures, &rules.retry, random, now);
+        // What failed by a connection that was changed since says nothing about the new one.
+        if connection.created_at != leased.connection_made_at {
+            return None;
+        }
+        let kind = (report.outcome, leased.spent > 0);
+        let health = policy::health(kind, connection.failures, &rules.retry, random, now);
         (health.failures != connection.failures || health.paused_until != connection.paused_until).then_some(health)
     };
     if connection::find(db, tenant_id, channel)?.as_ref().and_then(change).is_none() {

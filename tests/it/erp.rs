@@ -3,6 +3,7 @@
 mod cancel;
 mod conformance;
 mod connection;
+mod doubts;
 mod duty;
 mod gateways;
 mod killed;

@@ -30,6 +30,7 @@ fn gateway(tryton: &Tryton, target: Target) -> Box<dyn Gateway> {
         failures: 0,
         paused_until: None,
         pause_reason: None,
+        created_at: order_service::db::Instant::default(),
     };
     let gateways = Gateways::new(secrets, Duration::from_secs(25), true);
     gateways.open(&connection).expect("it is well configured")

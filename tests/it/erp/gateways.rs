@@ -26,6 +26,7 @@ fn connection(kind: &str, url: Option<String>) -> Connection {
         failures: 0,
         paused_until: None,
         pause_reason: None,
+        created_at: order_service::db::Instant::default(),
     }
 }
 

@@ -25,6 +25,7 @@ fn gateway(tryton: &FakeTryton, options: &str) -> Box<dyn Gateway> {
         failures: 0,
         paused_until: None,
         pause_reason: None,
+        created_at: order_service::db::Instant::default(),
     };
     let secrets = Secrets::from_iter([(SECRET.0.to_owned(), SECRET.1.to_owned())]);
     let gateways = Gateways::new(secrets, std::time::Duration::from_secs(5), true);

@@ -26,6 +26,7 @@ fn mailer(url: &str, allow_private: bool) -> Result<Mailer, Failure> {
         failures: 0,
         paused_until: None,
         pause_reason: None,
+        created_at: order_service::db::Instant::default(),
     };
     Mailers::new(secrets, allow_private).open(&connection)
 }
