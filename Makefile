@@ -1,4 +1,5 @@
-# The ways into this repository. `make` lists them. They need Rust, a C compiler and make, and nothing else.
+# The ways into this repository. `make` lists them. They need Rust, a C compiler and make. The tests also need curl, the server
+# programs of PostgreSQL 13 or later, and nginx; what a target needs beyond that stands in its line.
 
 CARGO ?= cargo
 
@@ -14,7 +15,7 @@ run: ## build the service and serve orders from a SQLite file, on http://127.0.0
 build: ## build the service without running it
 	$(CARGO) build --locked
 
-test: ## run all tests and a short mix of faults, on SQLite and on a private PostgreSQL (installs what they need where it may)
+test: ## run all tests and a short mix of faults, on both databases (needs curl; installs PostgreSQL and nginx where it may)
 	@sh tests/tools/need-postgres.sh
 	@sh tests/tools/need-bench.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh
@@ -25,7 +26,7 @@ bench-faults: ## break the service for MINUTES (30) and write docs/fault-report.
 	@sh tests/tools/need-bench.sh all
 	$(CARGO) test --locked --test bench -- --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) --report docs/fault-report.md
 
-test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3.11, installed where it may)
+test-erp: ## run the tests against a real ERP, Tryton (sets it up below target; needs Python 3.11 or later)
 	@sh tests/tools/need-postgres.sh
 	@sh tests/tools/need-tryton.sh
 	@CARGO="$(CARGO)" sh tests/tools/run-tests.sh --test real_erp
