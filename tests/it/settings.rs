@@ -50,7 +50,7 @@ fn the_limits_themselves_are_allowed_and_what_lies_beyond_is_not() {
         ("ORDERS_RELAY_INTERVAL", "10ms", "1m", ["9ms", "61s"]),
         ("ORDERS_RELAY_PARALLEL", "1", "64", ["0", "65"]),
         ("ORDERS_LEASE", "50s", "1h", ["49999ms", "61m"]),
-        ("ORDERS_ERP_TIMEOUT", "100ms", "59s", ["99ms", "11m"]),
+        ("ORDERS_ERP_TIMEOUT", "100ms", "48s", ["99ms", "11m"]),
         ("ORDERS_ERP_SETTLE", "0s", "1d", ["-1s", "25h"]),
         ("ORDERS_RETRY_BASE", "1ms", "15m", ["0s", "61m"]),
         ("ORDERS_RETRY_CAP", "1s", "1d", ["999ms", "25h"]),
