@@ -192,19 +192,21 @@ pub fn begin_anew(db: &mut Db, tenant_id: &str, message_id: &str, now: db::Insta
 }
 
 /// Removes the messages of operations that are forgotten, inside the caller's transaction; the same key may name the same
-/// operation anew. A message that is still to be delivered stays, and goes on without an operation: one can be final
-/// before its message, when its tenant had no ERP at the time.
+/// operation anew. Where the tenant has an ERP, a message that is still to be delivered stays, and goes on without an
+/// operation: one is final before its message when its tenant had no ERP at the time, or when its hand-over was begun anew.
 ///
 /// # Errors
 /// A [`Fault`] of the statements.
 pub fn forget(db: &mut Db, tenant_id: &str, operation_ids: &[String]) -> Result<(), Fault> {
-    let open = State::OPEN.map(State::as_str);
-    on_db!(&mut *db, conn => diesel::update(outbox::table
-        .filter(outbox::tenant_id.eq(tenant_id))
-        .filter(outbox::operation_id.eq_any(operation_ids))
-        .filter(outbox::state.eq_any(open)))
-        .set(outbox::operation_id.eq(outbox::message_id))
-        .execute(conn))?;
+    if connection::exists(db, tenant_id, Channel::Erp)? {
+        let open = State::OPEN.map(State::as_str);
+        on_db!(&mut *db, conn => diesel::update(outbox::table
+            .filter(outbox::tenant_id.eq(tenant_id))
+            .filter(outbox::operation_id.eq_any(operation_ids))
+            .filter(outbox::state.eq_any(open)))
+            .set(outbox::operation_id.eq(outbox::message_id))
+            .execute(conn))?;
+    }
     on_db!(db, conn => diesel::delete(outbox::table
         .filter(outbox::tenant_id.eq(tenant_id))
         .filter(outbox::operation_id.eq_any(operation_ids)))

@@ -49,7 +49,7 @@ pub struct Leased {
     pub number: i32,
     /// The attempts before this one that count against the budget.
     pub spent: i32,
-    /// The end of the first of them.
+    /// The end of the first attempt that costs time.
     pub spent_since: Option<db::Instant>,
     /// Since when the ERP may have it; `None`: it surely has not.
     pub unknown_since: Option<db::Instant>,
@@ -59,6 +59,8 @@ pub struct Leased {
     pub leased_at: db::Instant,
     /// Whether it was taken over from a relay that did not settle in time.
     pub reclaimed: bool,
+    /// Whether it is to try if a connection that seems dead is well again.
+    pub is_probe: bool,
     /// [`Connection::created_at`] of the connection that it goes by.
     pub connection_made_at: db::Instant,
     pub(super) token: String,
@@ -232,6 +234,7 @@ fn take(db: &mut Db, connection: &Connection, due: Due, length: Duration, now: d
         resend_asked: due.resend_asked != 0,
         leased_at: now,
         reclaimed,
+        is_probe: connection.failures >= DEAD_AFTER,
         connection_made_at: connection.created_at,
         token,
     })

@@ -66,7 +66,8 @@ impl Settlement {
 /// A [`Fault`] of the statements.
 pub fn settle(db: &mut Db, leased: &Leased, settlement: &Settlement, now: db::Instant) -> Result<bool, Fault> {
     let spent = leased.spent + i32::from(settlement.counts);
-    let spent_since = leased.spent_since.or(settlement.counts.then_some(now));
+    let begins = settlement.counts || settlement.outcome == Outcome::NotDelivered;
+    let spent_since = leased.spent_since.or(begins.then_some(now));
     let next_attempt_at = if let Next::Again(at) = settlement.next { at } else { now };
     let settled = on_db!(&mut *db, conn => diesel::update(outbox::table
         .filter(outbox::tenant_id.eq(&leased.tenant_id))

@@ -35,6 +35,8 @@ fn millis(duration: Duration) -> u64 {
 /// What becomes of the message.
 pub(super) fn settlement(report: &Report, leased: &Leased, retry: &Retry, random: u64, now: db::Instant) -> Settlement {
     let counts = match report.outcome {
+        // That nobody is there was known before: it costs an order the time of its budget, and none of its attempts.
+        Outcome::NotDelivered if leased.is_probe => false,
         Outcome::NotDelivered | Outcome::Unavailable | Outcome::Unknown => true,
         // Misconfigured is no fault of the message's: it has its whole budget when the connection is well again.
         Outcome::Delivered | Outcome::AlreadyThere | Outcome::Refused | Outcome::Conflict | Outcome::Misconfigured => {
@@ -49,7 +51,7 @@ pub(super) fn settlement(report: &Report, leased: &Leased, retry: &Retry, random
         // The pause of the connection decides when it is tried again.
         Outcome::Misconfigured => Next::Again(now),
         Outcome::NotDelivered | Outcome::Unavailable | Outcome::Unknown => {
-            let spent = u32::try_from(leased.spent).unwrap_or_default() + 1;
+            let spent = u32::try_from(leased.spent).unwrap_or_default() + u32::from(counts);
             if has_another(retry, spent, leased.spent_since.unwrap_or(now), now) {
                 Next::Again(next_attempt(report, retry, spent, random, now))
             } else {

@@ -82,6 +82,23 @@ on_both_databases! {
         assert_eq!(failures, [json!({"failures": 0, "paused_until": null})], "old failures again say nothing new");
     }
 
+    async fn an_erp_that_is_not_there_costs_an_order_time_and_no_attempts(world: World) {
+        let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
+        let shop = shop_with(&world, &erp, "lookup");
+        drop(erp);
+        let (_, operation_id) = create(&shop, "1").await;
+        for _ in 0..30 {
+            make_due(&world);
+            assert_eq!(relay.step().await, 1);
+        }
+        let waiting = operation(&shop, &operation_id).await;
+        assert_eq!((&waiting["status"], outcomes(&waiting)), (&json!("processing"), vec!["not_delivered".to_owned(); 30]));
+        world.database().execute("UPDATE outbox SET spent_since = '2000-01-01 00:00:00'");
+        make_due(&world);
+        relay.step().await;
+        assert_eq!(operation(&shop, &operation_id).await["status"], "unresolved");
+    }
+
     async fn a_cancel_does_not_wait_for_a_doubt_about_money(world: World) {
         let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
         let shop = shop_with(&world, &erp, "lookup");
@@ -130,6 +147,7 @@ on_both_databases! {
         let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, &[]));
         let shop = world.caller(TENANT, "shop", EVERYTHING);
         let (order_id, operation_id) = create(&shop, "1").await;
+        connect(&world, TENANT, &erp, "lookup");
         age_where(world.database(), FORGOTTEN, &format!("operation_id = '{operation_id}'"));
         // Who needs the key forgets it.
         let body = json!({
@@ -137,7 +155,6 @@ on_both_databases! {
             "channel": "web", "externalOrderId": "1"
         });
         shop.post("/v1/orders", "key-1", &body).await.expect(409);
-        connect(&world, TENANT, &erp, "lookup");
         relay.drain(&world).await;
         assert_eq!(order(&shop, &order_id).await["status"], "confirmed");
         assert_eq!(erp.orders(), ["web/1"]);
