@@ -73,7 +73,7 @@ on_both_databases! {
         };
         assert_eq!(said("/template"), "This must be one of: order-confirmation, order-cancelled, payment-received.");
         assert_eq!(said("/locale"), "This must be one of: en, de.");
-        for (key, customer) in [("1", json!({"name": "Jana"})), ("2", json!({"email": "nobody"})), ("3", json!({"email": "a@b.example\r\nBcc: c@d.example"}))] {
+        for (key, customer) in [("1", json!({"name": "Jana"})), ("2", json!({"email": "nobody"})), ("3", json!({"email": "a@b.example\r\nBcc: c@d.example"})), ("4", json!({"email": "\"a\\\"b\"@shop.example"}))] {
             let order_id = order_of(&shop, key, &customer).await;
             let body = json!({"orderId": order_id, "template": "order-confirmation"});
             let refused = shop.post("/v1/messages", &format!("to-{key}"), &body).await.expect(409);
