@@ -17,7 +17,7 @@ use lettre::transport::smtp::{Error, response::Response};
 use lettre::{Address, Message};
 use url::Url;
 
-use super::Letter;
+use super::{Letter, words};
 use crate::config::Secrets;
 use crate::erp::Failure;
 use crate::erp::public_address::is_public;
@@ -169,7 +169,15 @@ impl Smtp {
         for address in envelope.to() {
             said(Stage::Recipient, server.command(Rcpt::new(address.clone(), Vec::new())).await)?;
         }
-        said(Stage::Recipient, server.command(Data).await)
+        let answer = server.command(Data).await;
+        // Only 354 asks for the mail (RFC 5321, section 4.1.1.4). After any other the server would take its lines for commands.
+        if let Ok(answer) = &answer
+            && !answer.has_code(354)
+        {
+            let detail = format!("the mail server answered {} to DATA, where 354 asks for the mail", answer.code());
+            return Err(Failure::NotDelivered(detail));
+        }
+        said(Stage::Recipient, answer)
     }
 
     /// A connection that is encrypted where it has to be, and logged in.
@@ -226,11 +234,7 @@ impl Smtp {
             return self.silence(error, stage);
         };
         let words = error.source().map(ToString::to_string).unwrap_or_default();
-        // A server likes to repeat the address, which the log has no business with.
-        let words = match recipient {
-            Some(address) => words.replace(&address.to_string(), "the recipient"),
-            None => words,
-        };
+        let words = recipient.map_or_else(|| words.clone(), |recipient| words::without(&words, recipient));
         let words: String = words.chars().take(MAX_DETAIL / 2).collect();
         let detail = format!("the mail server answered {code}: {words}");
         // 530 and 535: it wants a login, or another one, from whoever asks (RFC 4954, section 6).

@@ -80,6 +80,7 @@ async fn each_answer_of_a_mail_server_means_one_thing() {
         (Step::Hang(Moment::Recipient), "not delivered"),
         (Step::Say(Moment::Data, "451 later"), "unavailable"),
         (Step::Say(Moment::Data, "554 no"), "refused"),
+        (Step::Say(Moment::Data, "250 ok"), "not delivered"),
         (Step::Cut(Moment::Data), "not delivered"),
         (Step::Say(Moment::Content, "452 disk full"), "unavailable"),
         (Step::Say(Moment::Content, "554 spam"), "refused"),
@@ -112,6 +113,9 @@ async fn a_servers_words_are_kept_without_the_address() {
     let server = FakeSmtp::start();
     let mailer = mailer(&server.url(), true).expect("it is well configured");
     server.script(&[Step::Say(Moment::Recipient, "550 5.1.1 <jana@customer.example> is nobody")]);
+    let Err(Failure::Refused(words)) = send(&mailer, LONG).await else { panic!("it was not refused") };
+    assert_eq!(words, "the mail server answered 550: 5.1.1 <the recipient> is nobody");
+    server.script(&[Step::Say(Moment::Recipient, "550 5.1.1 <JANA@Customer.Example> is nobody")]);
     let Err(Failure::Refused(words)) = send(&mailer, LONG).await else { panic!("it was not refused") };
     assert_eq!(words, "the mail server answered 550: 5.1.1 <the recipient> is nobody");
     let abroad = mailer.send(&letter("jürgen@customer.example"), Instant::now() + LONG).await;
