@@ -37,7 +37,8 @@ pub(super) fn check(config: &Config, db: &mut Db, (tenant, channel): (&str, Chan
     if let (Some(until), Some(reason)) = (found.paused_until, &found.pause_reason) {
         println!("paused until {}: {reason}", db::rfc3339(until));
     }
-    let said = actix_web::rt::System::new().block_on(app::ping(config, channel, &found))?;
+    let now = db.now()?;
+    let said = actix_web::rt::System::new().block_on(app::ping(config, (channel, &found), now))?;
     println!("{said}");
     Ok(())
 }

@@ -108,6 +108,46 @@ async fn each_answer_of_a_webhook_means_one_thing() {
     assert!(matches!(failure, Err(Failure::NotDelivered(_))), "{failure:?}");
 }
 
+#[actix_web::test]
+async fn a_check_of_a_webhook_is_signed_and_says_what_its_answer_means() {
+    let erp = FakeErp::start();
+    erp.verify(SECRET.1);
+    let with = |options: &str| {
+        let webhook = Connection { options: options.to_owned(), ..connection("webhook", Some(erp.url())) };
+        gateways().open(&webhook).expect("it is well configured")
+    };
+    let (lookup, resend) = (with("{}"), with(r#"{"unknownOutcome":"resend"}"#));
+    let now = trial("webhook").now;
+    let well = "the ERP answers (status 404 for an order that is not there)".to_owned();
+    assert_eq!(lookup.ping(now).await, Ok(well), "the ERP verifies, and lets us in");
+    let asked = &erp.requests("GET")[0];
+    assert_eq!((asked.header("webhook-id"), asked.path.as_str()), ("msg_check", "/hooks/orders/ping"));
+    for (step, for_lookup, for_resend) in [
+        (Step::Status(200), Ok("status 200"), Ok("status 200")),
+        (Step::Status(429), Ok("status 429"), Ok("status 429")),
+        (Step::Status(405), Err("405: a look-up is answered by 200 or 404"), Ok("status 405")),
+        (Step::Status(308), Err("308: it is a redirect"), Err("308: it is a redirect")),
+        (Step::Status(401), Err("the secret is not accepted"), Err("the secret is not accepted")),
+        (Step::Status(403), Err("the secret is not accepted"), Err("the secret is not accepted")),
+        (Step::Status(500), Err("500: it fails itself"), Err("500: it fails itself")),
+        (Step::Busy("1"), Err("503: it fails itself"), Err("503: it fails itself")),
+        (Step::Cut, Err("the connection ended"), Err("the connection ended")),
+    ] {
+        for (gateway, wanted) in [(&lookup, for_lookup), (&resend, for_resend)] {
+            erp.script_look_ups(&[step]);
+            let said = gateway.ping(now).await.map_err(|failure| failure.to_string());
+            let fits = match (&said, wanted) {
+                (Ok(said), Ok(wanted)) | (Err(said), Err(wanted)) => said.contains(wanted),
+                (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+            };
+            assert!(fits, "{step:?}: {said:?}, and not {wanted:?}");
+        }
+    }
+    erp.verify("whsec_bm90IHRoZSBzZWNyZXQgdGhhdCB3ZSBob2xk");
+    let refused = lookup.ping(now).await.map_err(|failure| failure.to_string());
+    assert!(refused.is_err_and(|said| said.contains("the secret is not accepted")));
+}
+
 on_both_databases! {
     async fn a_connection_is_administered_and_its_secret_is_nowhere(world: World) {
         let erp = FakeErp::start();
