@@ -19,6 +19,7 @@ mod listing;
 pub(crate) mod public_address;
 pub mod sandbox;
 mod signature;
+pub(crate) mod target;
 pub mod tryton;
 pub mod webhook;
 

@@ -180,6 +180,38 @@ on_both_databases! {
             let (done, said) = run(arguments, settings);
             assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{said}");
         }
+        let tryton = |more: &'static [&'static str]| {
+            let all = ["erp", "set", "--tenant", "acme", "--kind", "tryton", "--url", "https://erp.example/db", "--secret-env", SECRET.0, "--web-shop", "1"];
+            all.into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+        };
+        let webhook_at = |url: &'static str| vec!["erp", "set", "--tenant", "acme", "--kind", "webhook", "--url", url, "--secret-env", SECRET.0];
+        let sandbox = |more: &'static [&'static str]| {
+            ["erp", "set", "--tenant", "acme", "--kind", "sandbox"].into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+        };
+        for (arguments, key, wrong) in [
+            (webhook_at("https://user:topsecret@erp.example/o"), SECRET.1, "a name or a password"),
+            (webhook_at("https://erp.example:0/o"), SECRET.1, "port 0"),
+            (webhook_at("https://a..b/"), SECRET.1, "no host name"),
+            (webhook_at("https://erp.example/o#frag"), SECRET.1, "behind '#'"),
+            (webhook_at("https://erp.example/o"), "", "is not the Base64"),
+            (tryton(&[]), "", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&[]), "abc\ndef", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&[]), "kľúč", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&["--unit", "zz=0"]), SECRET.1, "'zz' is an id in Tryton, 1 or more"),
+            (tryton(&["--unit", "KGM=1", "--unit", "KGM=2"]), SECRET.1, "--unit names 'KGM' twice"),
+            (tryton(&["--tax", "19=0"]), SECRET.1, "'19' is an id in Tryton, 1 or more"),
+            (tryton(&["--tax", "19=1", "--tax", "19=2"]), SECRET.1, "--tax names '19' twice"),
+            (tryton(&["--tax", "19=1", "--tax", "19.0=2"]), SECRET.1, "the rate 19 is there twice, also as 19.0"),
+            (tryton(&["--company", "0"]), SECRET.1, "--company"),
+            (tryton(&["--shipping-sku", " "]), SECRET.1, "the product for 'shipping'"),
+            (tryton(&["--unknown-outcome", "hold"]), SECRET.1, "'tryton' has no --unknown-outcome"),
+            (sandbox(&["--url", "https://erp.example"]), SECRET.1, "'sandbox' has no --url"),
+            (sandbox(&["--web-shop", "1", "--unknown-outcome", "lookup"]), SECRET.1, "has no --unknown-outcome, --web-shop"),
+        ] {
+            let (done, said) = run(&arguments, &[(SECRET.0, key)]);
+            assert!(!done && said.contains(wrong) && !said.contains("topsecret"), "{arguments:?}: {said}");
+            assert!(said.starts_with("error: ") || said.lines().count() == 1, "one line: {said}");
+        }
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
         let kept = order_service::outbox::connection::find(&mut db, "acme", Channel::Erp).expect("it works").expect("it was set");
         assert_eq!(kept.kind, "webhook", "what was refused has changed nothing");
