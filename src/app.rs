@@ -150,9 +150,13 @@ async fn stop_signal() -> io::Result<()> {
 ///
 /// # Errors
 /// What is wrong, in words.
-pub async fn ping(config: &Config, channel: Channel, connection: &Connection) -> Result<String, Failure> {
+pub async fn ping(
+    config: &Config,
+    (channel, connection): (Channel, &Connection),
+    now: db::Instant,
+) -> Result<String, Failure> {
     match channel {
-        Channel::Erp => gateway(config, connection)?.ping().await,
+        Channel::Erp => gateway(config, connection)?.ping(now).await,
         Channel::Mail => mailers(config).open(connection)?.ping(config.erp_timeout).await,
     }
 }

@@ -19,6 +19,7 @@ mod listing;
 pub(crate) mod public_address;
 pub mod sandbox;
 mod signature;
+pub(crate) mod target;
 pub mod tryton;
 pub mod webhook;
 
@@ -32,8 +33,8 @@ pub trait Gateway: Send + Sync {
     /// What follows when nobody knows whether a message of this kind arrived.
     fn verification(&self, kind: Kind) -> Verification;
 
-    /// Asks whether the ERP is there and lets us in. Changes nothing. Says in words what it found.
-    fn ping(&self) -> Pending<'_, String>;
+    /// Asks whether the ERP is there and lets us in. Changes nothing. Says in words what it found. `now` is for what it signs.
+    fn ping(&self, now: db::Instant) -> Pending<'_, String>;
 
     /// Looks for what the message would make. `None`: it is not there, as far as the ERP knows now.
     fn find<'a>(&'a self, delivery: &'a Delivery) -> Pending<'a, Option<Taken>>;

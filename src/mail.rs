@@ -11,6 +11,7 @@ use crate::outbox::connection::Connection;
 
 mod letter;
 mod smtp;
+mod words;
 
 pub use letter::Letter;
 pub use smtp::Sender;

@@ -219,7 +219,10 @@ fn administer_keys(config: &Config, key: Key) -> Result<(), Failure> {
                 )?;
             }
         }
-        Key::Revoke { key_id } => api_key::revoke(&mut db, &key_id)?,
+        Key::Revoke { key_id } => {
+            api_key::revoke(&mut db, &key_id)?;
+            writeln!(stdout(), "{key_id} is revoked; calls that begin from now on are refused")?;
+        }
     }
     Ok(())
 }

@@ -174,6 +174,9 @@ catalogue! {
     NoRecipient: 409, No, Recorded,
         "The order has no customer to whom a mail can be sent",
         "Send the order with a customer.email to which mail can be sent. To a command this answer is recorded: a new try needs a new key.";
+    NothingPaid: 409, No, Recorded,
+        "Nothing of the order is paid",
+        "Send the payment first: the message tells of it. To a command this answer is recorded: a new try needs a new key.";
     MessageNotFound: 404, No, NotRecorded,
         "There is no such message",
         "Check the message id.";

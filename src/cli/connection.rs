@@ -28,6 +28,18 @@ pub(super) fn set(
     Ok(())
 }
 
+/// Refuses options that a kind of connection does not have: whoever typed them expects something of them.
+pub(super) fn refuse_strangers(kind: &str, strangers: &[&str]) -> Result<(), Failure> {
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "a connection of the kind '{kind}' has no {}; leave it out, or choose another kind",
+        strangers.join(", ")
+    )
+    .into())
+}
+
 /// Asks the other side of a connection, and says what is wrong.
 pub(super) fn check(config: &Config, db: &mut Db, (tenant, channel): (&str, Channel)) -> Result<(), Failure> {
     let found = connection::find(db, tenant, channel)?.ok_or_else(|| match channel {
@@ -37,7 +49,8 @@ pub(super) fn check(config: &Config, db: &mut Db, (tenant, channel): (&str, Chan
     if let (Some(until), Some(reason)) = (found.paused_until, &found.pause_reason) {
         println!("paused until {}: {reason}", db::rfc3339(until));
     }
-    let said = actix_web::rt::System::new().block_on(app::ping(config, channel, &found))?;
+    let now = db.now()?;
+    let said = actix_web::rt::System::new().block_on(app::ping(config, (channel, &found), now))?;
     println!("{said}");
     Ok(())
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use order_service::config::Config;
 use order_service::db::{self, Db};
 use order_service::erp::webhook::{self, UnknownOutcome};
-use order_service::erp::{KINDS, tryton};
+use order_service::erp::{KINDS, sandbox, tryton};
 use order_service::outbox::Channel;
 use order_service::outbox::connection::Wanted;
 
@@ -44,9 +44,9 @@ pub(crate) struct Set {
     #[arg(long, required_if_eq_any([("kind", "tryton"), ("kind", "webhook")]))]
     secret_env: Option<String>,
     /// webhook: what follows when nobody knows whether a message arrived. lookup: GET <url>/<reference> is asked. resend: the
-    /// receiver promises to do nothing twice for one Idempotency-Key. hold: a person has to look.
-    #[arg(long, value_parser = ["lookup", "resend", "hold"], default_value = "lookup")]
-    unknown_outcome: String,
+    /// receiver promises to do nothing twice for one Idempotency-Key. hold: a person has to look. Default: lookup.
+    #[arg(long, value_parser = ["lookup", "resend", "hold"])]
+    unknown_outcome: Option<String>,
     #[command(flatten)]
     tryton: Box<tryton_settings::Settings>,
 }
@@ -66,7 +66,9 @@ pub(crate) fn run(config: &Config, task: Task) -> Result<ExitCode, Failure> {
 }
 
 fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {
-    let options = match (set.kind.as_str(), UnknownOutcome::named(&set.unknown_outcome)) {
+    connection::refuse_strangers(&set.kind, &set.strangers())?;
+    let unknown_outcome = set.unknown_outcome.as_deref().map_or(Some(UnknownOutcome::default()), UnknownOutcome::named);
+    let options = match (set.kind.as_str(), unknown_outcome) {
         (webhook::KIND, Some(unknown_outcome)) => unknown_outcome.options(),
         (tryton::KIND, _) => set.tryton.options()?,
         _ => "{}".to_owned(),
@@ -74,4 +76,22 @@ fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {
     let (url, secret_name) = (set.url.as_deref(), set.secret_env.as_deref());
     let wanted = Wanted { kind: &set.kind, url, secret_name, options: &options };
     connection::set(config, db, (&set.tenant, Channel::Erp), &wanted)
+}
+
+impl Set {
+    /// The options that were given and that this kind does not have.
+    fn strangers(&self) -> Vec<&'static str> {
+        let mut strangers = Vec::new();
+        if self.kind == sandbox::KIND {
+            strangers.extend(self.url.as_ref().map(|_| "--url"));
+            strangers.extend(self.secret_env.as_ref().map(|_| "--secret-env"));
+        }
+        if self.kind != webhook::KIND {
+            strangers.extend(self.unknown_outcome.as_ref().map(|_| "--unknown-outcome"));
+        }
+        if self.kind != tryton::KIND {
+            strangers.extend(self.tryton.given());
+        }
+        strangers
+    }
 }

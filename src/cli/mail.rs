@@ -53,6 +53,14 @@ pub(crate) fn run(config: &Config, task: Task) -> Result<(), Failure> {
 }
 
 fn connect(config: &Config, db: &mut Db, set: &Set) -> Result<(), Failure> {
+    let options_of_smtp = [
+        ("--url", set.url.is_some()),
+        ("--from", set.from.is_some()),
+        ("--user", set.user.is_some()),
+        ("--secret-env", set.secret_env.is_some()),
+    ];
+    let given = options_of_smtp.into_iter().filter(|(_, given)| *given && set.kind != SMTP).map(|(name, _)| name);
+    connection::refuse_strangers(&set.kind, &given.collect::<Vec<_>>())?;
     let options = match &set.from {
         Some(from) if set.kind == SMTP => Sender { from, user: set.user.as_deref() }.options(),
         _ => "{}".to_owned(),

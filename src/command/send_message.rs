@@ -7,8 +7,9 @@ use super::{Command, Done, Method, Spec, Stop, Success, Tx};
 use crate::db::Fault;
 use crate::json::{self, Json};
 use crate::message::recipient::{self, Recipient};
-use crate::message::template::{self, Facts, LOCALES, TEMPLATES};
+use crate::message::template::{self, Facts, LOCALES, PAYMENT_RECEIVED, TEMPLATES};
 use crate::message::{self, Message, Status};
+use crate::money::exact;
 use crate::outbox;
 use crate::problem::{Code, Problem};
 use crate::schema::{Kind, Member, Object};
@@ -61,7 +62,7 @@ impl Command for SendMessage {
             id_member: "messageId",
             example: r#"{"status":"processing","messageId":"msg_019adb5a34c27f10b6c9f1b0d5a1e9c4","operationId":"op_6f1d0c5be3a94d7f8a2b4c6d8e0f1a2b","links":{"self":"/v1/messages/msg_019adb5a34c27f10b6c9f1b0d5a1e9c4","operation":"/v1/operations/op_6f1d0c5be3a94d7f8a2b4c6d8e0f1a2b"}}"#,
         }],
-        refusals: &[Code::OrderNotFound, Code::NoRecipient],
+        refusals: &[Code::OrderNotFound, Code::NoRecipient, Code::NothingPaid],
     };
 
     fn parse(asked: &Intent) -> Result<SendMessage, Problem> {
@@ -83,6 +84,11 @@ impl Command for SendMessage {
             let detail = "The order has no customer.email, or it is no address to which mail can be sent.";
             return Err(Problem::about_order(Code::NoRecipient, detail, &self.order_id).into());
         };
+        let nothing_paid = exact(&order.paid_amount).is_none_or(|paid| paid.is_zero());
+        if self.template == PAYMENT_RECEIVED && nothing_paid {
+            let detail = "The order's paidAmount is 0, so there is no payment to tell of.";
+            return Err(Problem::about_order(Code::NothingPaid, detail, &self.order_id).into());
+        }
         let locale = self.locale.as_deref().unwrap_or_else(|| template::locale_of_order(&document));
         let mail = self.write(tx, &order, &document, (&recipient, locale))?;
         let message_id = order_rows::announce(tx, outbox::Kind::MessageRequested, &order, Some(("mail", &mail)))?;

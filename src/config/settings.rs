@@ -108,7 +108,7 @@ settings! {
     DEMO = "ORDERS_DEMO", "auto",
         "on, off, or auto for on with SQLite and off with PostgreSQL",
         "Whether the first start on an empty database makes the demo tenant.";
-    RUST_LOG = "RUST_LOG", "info",
+    RUST_LOG = "RUST_LOG", "info,actix_server=warn",
         "a level (error, warn, info, debug, trace, off) or a list such as info,order_service=debug",
         "What is logged.";
 }

@@ -3,17 +3,17 @@
 
 use std::error::Error;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Request, RequestBuilder, redirect, retry};
-use url::{Host, Url};
+use url::Url;
 
-use super::Failure;
 use super::public_address::is_public;
+use super::{Failure, target};
 use crate::db;
 
 /// The most time until a connection stands, TLS included.
@@ -66,19 +66,8 @@ impl Client {
                 "the URL has to begin with https://; http:// is for ORDERS_ERP_ALLOW_PRIVATE=on",
             ));
         }
-        // A name is checked when it is resolved, an address has to be checked here.
-        let address = match url.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-            Some(Host::Domain(_)) => None,
-            None => return Err(misconfigured("the URL has no host")),
-        };
-        match address {
-            Some(address) if !self.allow_private && !is_public(address) => {
-                Err(Failure::Misconfigured(AddressError::Private(address.to_string()).to_string()))
-            }
-            _ => Ok(url),
-        }
+        target::host(&url, self.allow_private)?;
+        Ok(url)
     }
 
     pub(super) fn get(&self, url: Url) -> RequestBuilder {
@@ -178,7 +167,7 @@ struct CheckedResolver {
 enum AddressError {
     #[error("the host name '{0}' cannot be resolved")]
     Unknown(String),
-    #[error("'{0}' is in a private network; only ORDERS_ERP_ALLOW_PRIVATE=on lets the service connect to it")]
+    #[error("{}", target::in_a_private_network(_0))]
     Private(String),
 }
 

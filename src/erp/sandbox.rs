@@ -8,6 +8,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::{Cancelled, Delivery, Failure, Gateway, Pending, Taken, Verification};
+use crate::db;
 use crate::json::Json;
 use crate::outbox::Kind;
 
@@ -134,7 +135,8 @@ impl Gateway for TenantSandbox {
         }
     }
 
-    fn ping(&self) -> Pending<'_, String> {
+    fn ping(&self, now: db::Instant) -> Pending<'_, String> {
+        let _ = now;
         Box::pin(async { Ok("the sandbox is part of this program, and always there".to_owned()) })
     }
 

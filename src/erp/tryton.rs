@@ -312,9 +312,8 @@ fn next_step(sale: &Json, target: Target) -> Result<Option<&'static str>, Failur
 impl Gateway for Tryton {
     fn verification(&self, kind: Kind) -> Verification {
         match kind {
-            Kind::OrderCreated | Kind::OrderReplaced => Verification::LookThenSend,
-            // Tryton cancels one sale once.
-            Kind::OrderCancelled => Verification::LookThenSend,
+            // Tryton makes one sale of a reference, and cancels one once.
+            Kind::OrderCreated | Kind::OrderReplaced | Kind::OrderCancelled => Verification::LookThenSend,
             // Nothing keeps a second note away, so that "not found" has to wait.
             Kind::PaymentReceived => match self.options.payments {
                 Payments::Note => Verification::LookAndWait,
@@ -325,7 +324,8 @@ impl Gateway for Tryton {
         }
     }
 
-    fn ping(&self) -> Pending<'_, String> {
+    fn ping(&self, now: db::Instant) -> Pending<'_, String> {
+        let _ = now;
         Box::pin(self.greet())
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use reqwest::RequestBuilder;
 use url::Url;
 
 use super::http::{Answer, Client, retry_after};
@@ -21,6 +22,15 @@ pub const KIND: &str = "webhook";
 /// What a receiver may mean that does not let us in.
 const WHAT_401_MAY_MEAN: &str =
     "that both sides hold the same secret, and that the clocks agree: the signature covers the time";
+
+/// The reference that a check asks for. Hardly an order has it, and to be told of one is as good an answer.
+const PING: &str = "ping";
+
+/// The `webhook-id` of a check.
+const PING_ID: &str = "msg_check";
+
+/// How long a person waits for the answer to a check.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What follows when nobody knows whether a message arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,17 +126,19 @@ impl Webhook {
         self.client.send(request).await
     }
 
-    async fn look(&self, delivery: &Delivery) -> Result<Option<Taken>, Failure> {
-        let id = &delivery.message_id;
-        let timestamp = delivery.now.and_utc().timestamp();
-        let request = self
-            .client
-            .get(self.look_up_url(&delivery.reference)?)
+    /// Asks for what has this reference, under a name of the question's own. The body that is signed is empty.
+    fn question(&self, reference: &str, id: &str, now: db::Instant) -> Result<RequestBuilder, Failure> {
+        let timestamp = now.and_utc().timestamp();
+        let request = self.client.get(self.look_up_url(reference)?);
+        Ok(request
             .header("webhook-id", id)
             .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", self.key.sign(id, timestamp, ""))
-            .header("traceparent", traceparent(&delivery.trace_id));
-        let answer = self.client.send(request).await?;
+            .header("webhook-signature", self.key.sign(id, timestamp, "")))
+    }
+
+    async fn look(&self, delivery: &Delivery) -> Result<Option<Taken>, Failure> {
+        let request = self.question(&delivery.reference, &delivery.message_id, delivery.now)?;
+        let answer = self.client.send(request.header("traceparent", traceparent(&delivery.trace_id))).await?;
         match answer.status {
             200 => Ok(Some(Taken { erp_reference: erp_reference(&answer), before: true })),
             404 => Ok(None),
@@ -142,6 +154,10 @@ impl Webhook {
             _ => Err(failure_of(&answer, delivery.now)),
         }
     }
+}
+
+fn answers(status: u16) -> String {
+    format!("the ERP answers (status {status} for an order that is not there)")
 }
 
 /// The member `erpReference` of an answer, where there is one.
@@ -189,19 +205,21 @@ impl Gateway for Webhook {
         }
     }
 
-    fn ping(&self) -> Pending<'_, String> {
-        Box::pin(async {
-            let request = self.client.get(self.look_up_url("ping")?).timeout(Duration::from_secs(10));
-            let answer = self.client.send(request).await?;
-            match answer.status {
-                401 | 403 => Err(Failure::Misconfigured(format!(
-                    "the ERP answered {}: the secret is not accepted; check {WHAT_401_MAY_MEAN}",
-                    answer.status
-                ))),
-                300..=399 => Err(Failure::Misconfigured(
-                    "the ERP answers with a redirect; set the address it leads to".to_owned(),
-                )),
-                status => Ok(format!("the ERP answers (status {status} for an order that is not there)")),
+    fn ping(&self, now: db::Instant) -> Pending<'_, String> {
+        Box::pin(async move {
+            let request = self.question(PING, PING_ID, now)?.timeout(PING_TIMEOUT);
+            let status = self.client.send(request).await?.status;
+            let looks_up = self.unknown_outcome == UnknownOutcome::Lookup;
+            let wrong = |text: &str| Err(Failure::Misconfigured(format!("the ERP answered {status}: {text}")));
+            match status {
+                401 | 403 => wrong(&format!("the secret is not accepted; check {WHAT_401_MAY_MEAN}")),
+                300..=399 => wrong("it is a redirect; set the address it leads to"),
+                500..=599 => wrong("it fails itself; look into its log"),
+                200 | 404 | 408 | 425 | 429 => Ok(answers(status)),
+                _ if looks_up => {
+                    wrong("a look-up is answered by 200 or 404; or set --unknown-outcome to resend or hold")
+                }
+                _ => Ok(answers(status)),
             }
         })
     }

@@ -72,6 +72,7 @@ mod tests {
     use super::Letter;
     use crate::erp::Failure;
     use crate::json::Json;
+    use crate::message::recipient;
 
     fn payload(name: Option<&str>, address: &str, subject: &str) -> String {
         let member = |name: &str, text: &str| (name.to_owned(), Json::Text(text.to_owned()));
@@ -123,6 +124,62 @@ mod tests {
             .collect();
         assert!(!names.iter().any(|name| name.eq_ignore_ascii_case("bcc")), "{head}");
         assert_eq!(names.len(), 9, "{head}");
+    }
+
+    /// The address that a command would take from an order with this one.
+    fn taken(address: &str) -> Option<String> {
+        let member = |name: &str, value: Json| Json::Object(vec![(name.to_owned(), value)]);
+        let order = member("customer", member("email", Json::Text(address.to_owned())));
+        recipient::of_order(&order).map(|recipient| recipient.address)
+    }
+
+    /// The address that the envelope of a mail to this one has.
+    fn sent_to(address: &str) -> Option<String> {
+        let letter = Letter::read("msg_1", &payload(Some("Jana"), address, "s")).ok()?;
+        let mail = letter.compose(&"orders@shop.example".parse().expect("a mailbox")).ok()?;
+        mail.envelope().to().first().map(ToString::to_string)
+    }
+
+    #[test]
+    fn an_address_that_a_command_takes_is_one_that_a_mail_can_be_sent_to() {
+        let long = format!("{}@shop.example", "a".repeat(64));
+        for address in [
+            "jana@shop.example",
+            "Jana.O'Neill+tag@Shop.Example",
+            "jürgen@shop.example",
+            "jana@müller.example",
+            "jana@xn--mller-kva.example",
+            "用户@例え.jp",
+            "a!#$%&'*+/=?^_`{|}~-z@shop.example",
+            "a@b.c.d.shop.example",
+            &long,
+        ] {
+            assert_eq!((taken(address), sent_to(address)), (Some(address.into()), Some(address.into())), "{address}");
+        }
+        let longer = format!("a{long}");
+        for address in [
+            r#""a\"b"@shop.example"#,
+            r#""><x@y"@shop.example"#,
+            r#""@"@shop.example"#,
+            "nobody",
+            "@shop.example",
+            "a@",
+            "a@b@shop.example",
+            "a..b@shop.example",
+            ".a@shop.example",
+            "a@shop..example",
+            "a@-shop.example",
+            "<a@shop.example>",
+            "a@b.example, c@d.example",
+            "a\r\nb@shop.example",
+            "jana@[192.0.2.1]",
+            &longer,
+        ] {
+            assert_eq!((taken(address), sent_to(address)), (None, None), "{address}");
+        }
+        // Quotes that are not needed are taken off on the way, so that the address would not be the one that was sent to us.
+        let quoted = r#""jana"@shop.example"#;
+        assert_eq!((taken(quoted), sent_to(quoted)), (None, Some("jana@shop.example".to_owned())));
     }
 
     #[test]

@@ -17,10 +17,10 @@ use lettre::transport::smtp::{Error, response::Response};
 use lettre::{Address, Message};
 use url::Url;
 
-use super::Letter;
+use super::{Letter, words};
 use crate::config::Secrets;
-use crate::erp::Failure;
 use crate::erp::public_address::is_public;
+use crate::erp::{Failure, target};
 use crate::json::{self, Json};
 use crate::outbox::attempt::MAX_DETAIL;
 use crate::outbox::connection::Connection;
@@ -91,19 +91,15 @@ impl Smtp {
             "smtp" => (Encryption::Upgraded, 587),
             _ => return Err(wrong("the mail server's URL has to begin with smtps:// or smtp://")),
         };
-        let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
-        if !plain || !matches!(url.path(), "" | "/") {
-            return Err(wrong(
-                "the mail server's URL holds a host and a port only; a login is --user and --secret-env",
-            ));
+        let host = target::host(&url, allow_private)?;
+        if url.query().is_some() || !matches!(url.path(), "" | "/") {
+            return Err(wrong("the mail server's URL holds a host and a port only"));
         }
-        let host = url.host_str().filter(|host| !host.is_empty());
-        let host = host.ok_or_else(|| wrong("the mail server's URL has no host"))?;
         let options = json::parse(connection.options.as_bytes()).ok();
         let option = |name: &str| options.as_ref().and_then(|options| options.text(name));
         let from = option("from").and_then(|from| from.parse().ok());
         Ok(Smtp {
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            host,
             port: url.port().unwrap_or(port),
             encryption,
             allow_private,
@@ -169,7 +165,15 @@ impl Smtp {
         for address in envelope.to() {
             said(Stage::Recipient, server.command(Rcpt::new(address.clone(), Vec::new())).await)?;
         }
-        said(Stage::Recipient, server.command(Data).await)
+        let answer = server.command(Data).await;
+        // Only 354 asks for the mail (RFC 5321, section 4.1.1.4). After any other the server would take its lines for commands.
+        if let Ok(answer) = &answer
+            && !answer.has_code(354)
+        {
+            let detail = format!("the mail server answered {} to DATA, where 354 asks for the mail", answer.code());
+            return Err(Failure::NotDelivered(detail));
+        }
+        said(Stage::Recipient, answer)
     }
 
     /// A connection that is encrypted where it has to be, and logged in.
@@ -212,10 +216,7 @@ impl Smtp {
         }
         // One bad address condemns the name: which of several is connected to is not for us to say.
         if !self.allow_private && addresses.iter().any(|address| !is_public(address.ip())) {
-            return Err(Failure::Misconfigured(format!(
-                "'{}' is in a private network; only ORDERS_ERP_ALLOW_PRIVATE=on lets the service connect to it",
-                self.host
-            )));
+            return Err(Failure::Misconfigured(target::in_a_private_network(&self.host)));
         }
         Ok(addresses)
     }
@@ -226,11 +227,7 @@ impl Smtp {
             return self.silence(error, stage);
         };
         let words = error.source().map(ToString::to_string).unwrap_or_default();
-        // A server likes to repeat the address, which the log has no business with.
-        let words = match recipient {
-            Some(address) => words.replace(&address.to_string(), "the recipient"),
-            None => words,
-        };
+        let words = recipient.map_or_else(|| words.clone(), |recipient| words::without(&words, recipient));
         let words: String = words.chars().take(MAX_DETAIL / 2).collect();
         let detail = format!("the mail server answered {code}: {words}");
         // 530 and 535: it wants a login, or another one, from whoever asks (RFC 4954, section 6).
@@ -259,14 +256,18 @@ impl Smtp {
 }
 
 fn login(user: Option<&str>, secret_name: Option<&str>, secrets: &Secrets) -> Result<Option<Credentials>, Failure> {
+    let wrong = |text: String| Failure::Misconfigured(text);
     match (user, secret_name) {
         (None, None) => Ok(None),
-        (Some(user), Some(name)) => {
-            let secret = secrets.get(name);
-            let secret = secret.ok_or_else(|| Failure::Misconfigured(format!("the variable {name} is not set")))?;
-            Ok(Some(Credentials::new(user.to_owned(), secret.to_owned())))
+        (Some(user), Some(_)) if user.is_empty() || user.contains(char::is_control) => {
+            Err(wrong("--user is the name to log in with: one line, and not empty".to_owned()))
         }
-        _ => Err(Failure::Misconfigured("a login needs both --user and --secret-env".to_owned())),
+        (Some(user), Some(name)) => match secrets.get(name) {
+            None => Err(wrong(format!("the variable {name} is not set"))),
+            Some("") => Err(wrong(format!("the variable {name} is empty"))),
+            Some(secret) => Ok(Some(Credentials::new(user.to_owned(), secret.to_owned()))),
+        },
+        _ => Err(wrong("a login needs both --user and --secret-env".to_owned())),
     }
 }
 

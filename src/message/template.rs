@@ -11,8 +11,11 @@ use crate::json::Json;
 use crate::money::{Currency, exact};
 use crate::order;
 
+/// The template that tells what is paid. It says something only where there is a payment.
+pub const PAYMENT_RECEIVED: &str = "payment-received";
+
 /// The names of the templates.
-pub const TEMPLATES: &[&str] = &["order-confirmation", "order-cancelled", "payment-received"];
+pub const TEMPLATES: &[&str] = &["order-confirmation", "order-cancelled", PAYMENT_RECEIVED];
 
 /// The languages that every template is written in.
 pub const LOCALES: &[&str] = &["en", "de"];

@@ -23,8 +23,15 @@ fn shop_with_mail(world: &World, server: &FakeSmtp) -> Caller {
 
 /// A shop that may do everything, of a tenant that has no mail server.
 fn mail_shop(world: &World) -> Caller {
-    let scopes =
-        ["orders:write", "orders:read", "messages:write", "messages:read", "operations:read", "operations:manage"];
+    let scopes = [
+        "orders:write",
+        "orders:read",
+        "payments:write",
+        "messages:write",
+        "messages:read",
+        "operations:read",
+        "operations:manage",
+    ];
     world.caller(TENANT, "shop", &scopes)
 }
 
@@ -41,6 +48,12 @@ async fn order_of(shop: &Caller, key: &str, customer: &Value) -> String {
 /// Creates an order of a customer who has an address; returns its id.
 async fn order(shop: &Caller, key: &str) -> String {
     order_of(shop, key, &json!({"name": "Jürgen Groß", "email": "jana@customer.example", "locale": "de-AT"})).await
+}
+
+/// Tells of a payment of 10 EUR for an order.
+async fn pay(shop: &Caller, key: &str, order_id: &str) {
+    let payment = json!({"orderId": order_id, "amount": "10", "currency": "EUR", "method": "card"});
+    shop.post("/v1/payments", key, &payment).await.expect(201);
 }
 
 /// Asks for a message; returns its id and its operation's.

@@ -33,7 +33,7 @@ fn without_any_setting_the_documented_defaults_hold() {
     assert_eq!((config.max_body, config.body_timeout), (1 << 20, Duration::from_secs(10)));
     assert_eq!((config.cors_origins, config.demo), (CorsOrigins::Any, true));
     assert!(config.workers >= 1);
-    assert_eq!(config.log_filter, "info");
+    assert_eq!(config.log_filter, "info,actix_server=warn");
 }
 
 #[test]

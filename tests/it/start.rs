@@ -153,7 +153,8 @@ on_both_databases! {
         assert_eq!((fields[1], fields[2], fields[3], fields[5]), ("acme", "till", "orders:write,orders:read", "valid"));
 
         let revoke = |id: &str| process::run(database.url(), &["key", "revoke", id], &[]);
-        assert_eq!(printed(&revoke(fields[0])), "");
+        let said = format!("{} is revoked; calls that begin from now on are refused\n", fields[0]);
+        assert_eq!(printed(&revoke(fields[0])), said);
         writer.post("/v1/orders", "one", &smallest()).await.expect(401);
         reader.get("/v1/orders").await.expect(200);
         assert!(list().lines().any(|line| line.starts_with(fields[0]) && line.contains("revoked")));

@@ -329,6 +329,8 @@ fn path_parameter(name: &str) -> ParameterBuilder {
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
         .description(Some(doc))
+        // An id is made by a call before; a SKU can be tried out as it stands.
+        .example((name == "sku").then(|| json!("ABC")))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255))))
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 
 use crate::api::document::schemas::one_of;
-use crate::db::tables::{orders, outbox};
+use crate::db::tables::{connections, orders, outbox};
 use crate::db::{self, Db, Fault};
 use crate::on_db;
 use crate::outbox::attempt::{self, Attempt};
@@ -64,7 +64,7 @@ pub struct ErpDelivery {
     /// The ERP's own name of the order, where it told one.
     #[schema(required)]
     erp_reference: Option<String>,
-    /// When it is tried next, while it waits.
+    /// When it is tried next, while it waits: at its own time, or when the connection's pause is over.
     #[schema(format = DateTime, required)]
     next_attempt_at: Option<String>,
     /// Every attempt, the first first.
@@ -81,7 +81,7 @@ pub struct MailDelivery {
     state: &'static str,
     /// The message. The `Message-ID` of the mail is this name at the sender's domain.
     message_id: String,
-    /// When it is tried next, while it waits.
+    /// When it is tried next, while it waits: at its own time, or when the connection's pause is over.
     #[schema(format = DateTime, required)]
     next_attempt_at: Option<String>,
     /// Every attempt, the first first.
@@ -161,6 +161,7 @@ pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Re
         .load(conn))?;
     let names: HashMap<String, (String, Option<String>)> =
         names.into_iter().map(|(order_id, ours, theirs)| (order_id, (ours, theirs))).collect();
+    let pauses = pauses(db, tenant_id)?;
     let message_ids: Vec<String> = messages.iter().map(|message| message.message_id.clone()).collect();
     let mut attempts: HashMap<String, Vec<AttemptView>> = HashMap::new();
     for attempt in attempt::of_messages(db, tenant_id, &message_ids)? {
@@ -171,19 +172,31 @@ pub fn of_operations(db: &mut Db, tenant_id: &str, operation_ids: &[&str]) -> Re
         .map(|message| {
             let name = names.get(&message.order_id).cloned().unwrap_or_default();
             let attempts = attempts.remove(&message.message_id).unwrap_or_default();
-            Ok((message.operation_id.clone(), delivery(message, name, attempts)?))
+            let pause = pauses.get(&message.channel).copied().flatten();
+            Ok((message.operation_id.clone(), delivery(message, name, (pause, attempts))?))
         })
         .collect()
+}
+
+/// Until when each connection of the tenant rests, by its channel.
+fn pauses(db: &mut Db, tenant_id: &str) -> Result<HashMap<String, Option<db::Instant>>, Fault> {
+    let rows: Vec<(String, Option<db::Instant>)> = on_db!(db, conn => connections::table
+        .filter(connections::tenant_id.eq(tenant_id))
+        .select((connections::channel, connections::paused_until))
+        .load(conn))?;
+    Ok(rows.into_iter().collect())
 }
 
 fn delivery(
     message: MessageRow,
     (reference, erp_reference): (String, Option<String>),
-    attempts: Vec<AttemptView>,
+    (pause, attempts): (Option<db::Instant>, Vec<AttemptView>),
 ) -> Result<Delivery, Fault> {
     let state = state_of(&message);
     let waits = matches!(state, "waiting" | "retrying");
-    let next_attempt_at = waits.then(|| db::rfc3339(message.next_attempt_at));
+    // Nothing is sent while the connection rests, whatever the message's own time. A pause that is over is the earlier one.
+    let next = pause.map_or(message.next_attempt_at, |pause| pause.max(message.next_attempt_at));
+    let next_attempt_at = waits.then(|| db::rfc3339(next));
     Ok(match Channel::stored(&message.channel)? {
         Channel::Erp => Delivery::Erp(ErpDelivery { state, reference, erp_reference, next_attempt_at, attempts }),
         Channel::Mail => {

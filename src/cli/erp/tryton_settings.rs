@@ -1,5 +1,6 @@
 //! The settings of a connection to Tryton on the command line.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -11,10 +12,10 @@ use crate::cli::Failure;
 #[command(next_help_heading = "Tryton")]
 pub(super) struct Settings {
     /// The id of the web shop in Tryton whose sales the orders become.
-    #[arg(long, value_name = "ID", required_if_eq("kind", "tryton"))]
+    #[arg(long, value_name = "ID", required_if_eq("kind", "tryton"), value_parser = clap::value_parser!(u32).range(1..))]
     web_shop: Option<u32>,
     /// The id of the company that sells. Default: that of the web shop.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
     company: Option<u32>,
     /// How far a sale is driven. Default: confirmed.
     #[arg(long, value_enum)]
@@ -78,10 +79,28 @@ impl<T: FromStr> FromStr for Pair<T> {
 }
 
 impl Settings {
+    /// The names of the options that were given.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--web-shop", self.web_shop.is_some()),
+            ("--company", self.company.is_some()),
+            ("--target", self.target.is_some()),
+            ("--payments", self.payments.is_some()),
+            ("--unit", !self.units.is_empty()),
+            ("--tax", !self.taxes.is_empty()),
+            ("--shipping-sku", self.shipping_sku.is_some()),
+            ("--fee-sku", self.fee_sku.is_some()),
+            ("--discount-sku", self.discount_sku.is_some()),
+            ("--gift-card-sku", self.gift_card_sku.is_some()),
+            ("--deposit-sku", self.deposit_sku.is_some()),
+            ("--rounding-sku", self.rounding_sku.is_some()),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+
     /// The options as the connection keeps them.
     pub(super) fn options(&self) -> Result<String, Failure> {
         let web_shop = self.web_shop.ok_or("--web-shop names the web shop in Tryton")?;
-        let map = |pairs: &[Pair<u32>]| pairs.iter().map(|Pair(name, id)| (name.clone(), *id)).collect();
         let skus = [
             ("shipping", &self.shipping_sku),
             ("fee", &self.fee_sku),
@@ -102,7 +121,18 @@ impl Settings {
             Some(WantedPayments::Ignore) => Payments::Ignore,
             None => Payments::default(),
         };
-        let (company, units, taxes) = (self.company, map(&self.units), map(&self.taxes));
-        Ok(Options { web_shop, company, target, payments, units, taxes, skus }.to_json())
+        let (units, taxes) = (map("--unit", &self.units)?, map("--tax", &self.taxes)?);
+        Ok(Options { web_shop, company: self.company, target, payments, units, taxes, skus }.to_json())
     }
+}
+
+/// The pairs by their names. Of two that have one name nobody could say which holds.
+fn map(option: &str, pairs: &[Pair<u32>]) -> Result<BTreeMap<String, u32>, Failure> {
+    let mut map = BTreeMap::new();
+    for Pair(name, id) in pairs {
+        if map.insert(name.clone(), *id).is_some() {
+            return Err(format!("{option} names '{name}' twice; leave one of them out").into());
+        }
+    }
+    Ok(map)
 }

@@ -86,16 +86,32 @@ impl Options {
     pub(super) fn read(json: &str) -> Result<Options, Failure> {
         let wrong = |text: String| Failure::Misconfigured(format!("the options of the connection: {text}"));
         let options: Options = serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
-        if options.web_shop == 0 {
-            return Err(wrong("webShop is the id of a web shop in Tryton, 1 or more".to_owned()));
+        let ids = options.units.iter().chain(&options.taxes).map(|(name, id)| (name.as_str(), *id));
+        let ids = ids.chain([("webShop", options.web_shop)]).chain(options.company.map(|id| ("company", id)));
+        if let Some((name, _)) = ids.into_iter().find(|(_, id)| *id == 0) {
+            return Err(wrong(format!("'{name}' is an id in Tryton, 1 or more, and not 0")));
         }
-        if let Some(rate) = options.taxes.keys().find(|rate| exact(rate).is_none()) {
-            return Err(wrong(format!("'{rate}' is no rate in percent; write it like 19 or 5.5")));
+        options.check_rates().map_err(wrong)?;
+        if let Some((kind, _)) = options.skus.iter().find(|(_, sku)| sku.trim().is_empty()) {
+            return Err(wrong(format!("the product for '{kind}' is a code of Tryton's, and not empty")));
         }
         let may_have_one = |kind: &str| kind != "product" && LINE_KINDS.contains(&kind);
         if let Some(kind) = options.skus.keys().find(|kind| !may_have_one(kind)) {
             return Err(wrong(format!("'{kind}' is no kind of line that takes a product of its own")));
         }
         Ok(options)
+    }
+
+    /// Each rate is a decimal, and there once, however it is written.
+    fn check_rates(&self) -> Result<(), String> {
+        let mut known = BTreeMap::new();
+        for rate in self.taxes.keys() {
+            let exact =
+                exact(rate).ok_or_else(|| format!("'{rate}' is no rate in percent; write it like 19 or 5.5"))?;
+            if let Some(before) = known.insert(exact, rate) {
+                return Err(format!("the rate {before} is there twice, also as {rate}; one tax belongs to it"));
+            }
+        }
+        Ok(())
     }
 }

@@ -55,6 +55,12 @@ impl Rest {
             ));
         }
         let (key, key_name) = (key.trim().to_owned(), key_name.to_owned());
+        // What a header carries as a token (RFC 6750, section 2.1).
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::Misconfigured(format!(
+                "{key_name} holds no key of Tryton's: it is one word of ASCII characters, and not empty"
+            )));
+        }
         Ok(Rest { client: client.clone(), base: url, key, key_name, company: None, now: None })
     }
 

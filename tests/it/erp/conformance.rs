@@ -51,7 +51,7 @@ impl Trial<'_> {
 /// Tries a gateway, and fails with the promise that it does not keep. Returns how many orders the ERP has got.
 pub async fn keeps_the_promises(gateway: &dyn Gateway, trial: &Trial<'_>) -> usize {
     let kind = trial.kind;
-    gateway.ping().await.unwrap_or_else(|failure| panic!("{kind}: {failure}"));
+    gateway.ping(trial.now).await.unwrap_or_else(|failure| panic!("{kind}: {failure}"));
     let order = trial.delivery(Kind::OrderCreated, 1);
     assert_eq!(gateway.find(&order).await, Ok(None), "{kind}: nothing is there yet");
     let nothing = gateway.cancel(&trial.delivery(Kind::OrderCancelled, 9)).await;

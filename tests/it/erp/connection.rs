@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::erp::FakeErp;
+use crate::harness::erp::{FakeErp, Step};
 use crate::harness::http::Caller;
 use crate::harness::process::Process;
 use crate::harness::relay::{
@@ -74,6 +74,24 @@ on_both_databases! {
         connect(&world, TENANT, &erp, "lookup");
         assert_eq!(relay.step().await, 1, "a connection that was changed rests no longer");
         is_well(&world, &shop, &operation_id).await;
+    }
+
+    async fn an_order_that_comes_while_the_connection_rests_is_told_to_be_tried_after_it(world: World) {
+        let (erp, relay) = (FakeErp::start(), HandRelay::new(&world, ONE_ATTEMPT));
+        let shop = shop_with(&world, &erp, "lookup");
+        erp.script(&[Step::Status(401)]);
+        create(&shop, "1").await;
+        assert_eq!(relay.step().await, 1);
+        let (_, operation_id) = create(&shop, "2").await;
+        let waiting = operation(&shop, &operation_id).await;
+        let instant = |text: &Value| chrono::DateTime::parse_from_rfc3339(text.as_str().expect("a text")).expect("an instant");
+        let (next, created) = (instant(&waiting["erp"]["nextAttemptAt"]), instant(&waiting["createdAt"]));
+        let rest = next - created;
+        assert!(rest > chrono::TimeDelta::minutes(50) && rest <= chrono::TimeDelta::hours(1), "{waiting}");
+        // A pause that is over moves nothing: the order's own time holds.
+        world.database().execute("UPDATE connections SET paused_until = '2000-01-01 00:00:00'");
+        let due = operation(&shop, &operation_id).await;
+        assert!(instant(&due["erp"]["nextAttemptAt"]) - created < chrono::TimeDelta::minutes(1), "{due}");
     }
 
     async fn a_relay_alone_serves_its_metrics_and_nothing_else(world: World) {

@@ -109,6 +109,46 @@ async fn each_answer_of_a_webhook_means_one_thing() {
     assert!(matches!(failure, Err(Failure::NotDelivered(_))), "{failure:?}");
 }
 
+#[actix_web::test]
+async fn a_check_of_a_webhook_is_signed_and_says_what_its_answer_means() {
+    let erp = FakeErp::start();
+    erp.verify(SECRET.1);
+    let with = |options: &str| {
+        let webhook = Connection { options: options.to_owned(), ..connection("webhook", Some(erp.url())) };
+        gateways().open(&webhook).expect("it is well configured")
+    };
+    let (lookup, resend) = (with("{}"), with(r#"{"unknownOutcome":"resend"}"#));
+    let now = trial("webhook").now;
+    let well = "the ERP answers (status 404 for an order that is not there)".to_owned();
+    assert_eq!(lookup.ping(now).await, Ok(well), "the ERP verifies, and lets us in");
+    let asked = &erp.requests("GET")[0];
+    assert_eq!((asked.header("webhook-id"), asked.path.as_str()), ("msg_check", "/hooks/orders/ping"));
+    for (step, for_lookup, for_resend) in [
+        (Step::Status(200), Ok("status 200"), Ok("status 200")),
+        (Step::Status(429), Ok("status 429"), Ok("status 429")),
+        (Step::Status(405), Err("405: a look-up is answered by 200 or 404"), Ok("status 405")),
+        (Step::Status(308), Err("308: it is a redirect"), Err("308: it is a redirect")),
+        (Step::Status(401), Err("the secret is not accepted"), Err("the secret is not accepted")),
+        (Step::Status(403), Err("the secret is not accepted"), Err("the secret is not accepted")),
+        (Step::Status(500), Err("500: it fails itself"), Err("500: it fails itself")),
+        (Step::Busy("1"), Err("503: it fails itself"), Err("503: it fails itself")),
+        (Step::Cut, Err("the connection ended"), Err("the connection ended")),
+    ] {
+        for (gateway, wanted) in [(&lookup, for_lookup), (&resend, for_resend)] {
+            erp.script_look_ups(&[step]);
+            let said = gateway.ping(now).await.map_err(|failure| failure.to_string());
+            let fits = match (&said, wanted) {
+                (Ok(said), Ok(wanted)) | (Err(said), Err(wanted)) => said.contains(wanted),
+                (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+            };
+            assert!(fits, "{step:?}: {said:?}, and not {wanted:?}");
+        }
+    }
+    erp.verify("whsec_bm90IHRoZSBzZWNyZXQgdGhhdCB3ZSBob2xk");
+    let refused = lookup.ping(now).await.map_err(|failure| failure.to_string());
+    assert!(refused.is_err_and(|said| said.contains("the secret is not accepted")));
+}
+
 on_both_databases! {
     async fn a_connection_is_administered_and_its_secret_is_nowhere(world: World) {
         let erp = FakeErp::start();
@@ -140,6 +180,38 @@ on_both_databases! {
         ] {
             let (done, said) = run(arguments, settings);
             assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{said}");
+        }
+        let tryton = |more: &'static [&'static str]| {
+            let all = ["erp", "set", "--tenant", "acme", "--kind", "tryton", "--url", "https://erp.example/db", "--secret-env", SECRET.0, "--web-shop", "1"];
+            all.into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+        };
+        let webhook_at = |url: &'static str| vec!["erp", "set", "--tenant", "acme", "--kind", "webhook", "--url", url, "--secret-env", SECRET.0];
+        let sandbox = |more: &'static [&'static str]| {
+            ["erp", "set", "--tenant", "acme", "--kind", "sandbox"].into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+        };
+        for (arguments, key, wrong) in [
+            (webhook_at("https://user:topsecret@erp.example/o"), SECRET.1, "a name or a password"),
+            (webhook_at("https://erp.example:0/o"), SECRET.1, "port 0"),
+            (webhook_at("https://a..b/"), SECRET.1, "no host name"),
+            (webhook_at("https://erp.example/o#frag"), SECRET.1, "behind '#'"),
+            (webhook_at("https://erp.example/o"), "", "is not the Base64"),
+            (tryton(&[]), "", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&[]), "abc\ndef", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&[]), "kľúč", "ORDERS_SECRET_HOOK holds no key of Tryton's"),
+            (tryton(&["--unit", "zz=0"]), SECRET.1, "'zz' is an id in Tryton, 1 or more"),
+            (tryton(&["--unit", "KGM=1", "--unit", "KGM=2"]), SECRET.1, "--unit names 'KGM' twice"),
+            (tryton(&["--tax", "19=0"]), SECRET.1, "'19' is an id in Tryton, 1 or more"),
+            (tryton(&["--tax", "19=1", "--tax", "19=2"]), SECRET.1, "--tax names '19' twice"),
+            (tryton(&["--tax", "19=1", "--tax", "19.0=2"]), SECRET.1, "the rate 19 is there twice, also as 19.0"),
+            (tryton(&["--company", "0"]), SECRET.1, "--company"),
+            (tryton(&["--shipping-sku", " "]), SECRET.1, "the product for 'shipping'"),
+            (tryton(&["--unknown-outcome", "hold"]), SECRET.1, "'tryton' has no --unknown-outcome"),
+            (sandbox(&["--url", "https://erp.example"]), SECRET.1, "'sandbox' has no --url"),
+            (sandbox(&["--web-shop", "1", "--unknown-outcome", "lookup"]), SECRET.1, "has no --unknown-outcome, --web-shop"),
+        ] {
+            let (done, said) = run(&arguments, &[(SECRET.0, key)]);
+            assert!(!done && said.contains(wrong) && !said.contains("topsecret"), "{arguments:?}: {said}");
+            assert!(said.starts_with("error: ") || said.lines().count() == 1, "one line: {said}");
         }
         let mut db = Db::open(&relay_config(world.database(), &[]).database).expect("the database takes connections");
         let kept = order_service::outbox::connection::find(&mut db, "acme", Channel::Erp).expect("it works").expect("it was set");

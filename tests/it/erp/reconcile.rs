@@ -47,7 +47,7 @@ impl Gateway for ListingErp {
         Verification::LookThenSend
     }
 
-    fn ping(&self) -> Pending<'_, String> {
+    fn ping(&self, _: db::Instant) -> Pending<'_, String> {
         Box::pin(async { Ok("it is there".to_owned()) })
     }
 

@@ -129,8 +129,8 @@ async fn a_right_that_lacks_is_no_fault_of_the_order() {
     tryton.forbid();
     let gateway = gateway(&tryton, OPTIONS);
     let said = "the user of the key may not create sale.sale; add the group Sales to it".to_owned();
-    assert_eq!(gateway.ping().await, Err(Failure::Misconfigured(said.clone())));
     let sent = delivery(Kind::OrderCreated, "web/1", &small(2));
+    assert_eq!(gateway.ping(sent.now).await, Err(Failure::Misconfigured(said.clone())));
     assert_eq!(gateway.create(&sent).await, Err(Failure::Misconfigured(said)));
 }
 

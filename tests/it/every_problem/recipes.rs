@@ -71,6 +71,7 @@ const IN_CROWNS: &str = r#"{"customerId":"c","currency":"CZK","items":[{"sku":"A
 const GIVEN_UP: &str = r#"{"outcome":"abandoned","reason":"a test"}"#;
 const OF_NO_ORDER: &str = r#"{"orderId":"nothing","amount":"1","currency":"EUR","method":"card"}"#;
 const CONFIRM_NOTHING: &str = r#"{"orderId":"nothing","template":"order-confirmation"}"#;
+const TELL_OF_NO_PAYMENT: &str = r#"{"orderId":"{orderId}","template":"payment-received"}"#;
 const IN_DOLLARS: &str = r#"{"orderId":"{orderId}","amount":"1","currency":"USD","method":"card"}"#;
 const TOO_MUCH: &str = r#"{"orderId":"{orderId}","amount":"10.01","currency":"EUR","method":"card"}"#;
 
@@ -212,6 +213,7 @@ pub const REFUSALS: &[Refusal] = &[
         &[Step::Call(post("/v1/orders", r#"{"customerId":"c","currency":"EUR","items":[{"sku":"A","qty":1}]}"#))],
         post("/v1/messages", CONFIRM),
     ),
+    refusal("messagesSend", Code::NothingPaid, &[AN_ORDER], post("/v1/messages", TELL_OF_NO_PAYMENT)),
     refusal("operationsRetry", Code::OperationNotFound, &[], post("/v1/operations/nothing/retry", "{}")),
     refusal(
         "operationsRetry",

@@ -8,7 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::Sha256;
 
 use super::tls::Identity;
 use super::wait::until;
@@ -93,6 +97,8 @@ struct Inner {
     /// Each key, and the reference that it came with.
     keys: Vec<(String, String)>,
     ignores_keys: bool,
+    /// What it signs with, where it answers nobody who does not.
+    secret: Option<Vec<u8>>,
     released: u64,
     under_way: usize,
     most_under_way: usize,
@@ -162,6 +168,12 @@ impl FakeErp {
     /// It makes an order of every message that it takes, whatever the key says.
     pub fn ignore_keys(&self) {
         self.state.lock().ignores_keys = true;
+    }
+
+    /// It answers 401 to every request that this secret has not signed, look-ups included.
+    pub fn verify(&self, secret: &str) {
+        let secret = STANDARD.decode(secret.trim_start_matches("whsec_")).expect("the secret of a test is Base64");
+        self.state.lock().secret = Some(secret);
     }
 
     /// Lets go on who hangs now.
@@ -243,11 +255,23 @@ fn serve(state: &State, stream: &mut (impl Read + Write)) {
         let queue = if request.method == "POST" { &mut inner.posts } else { &mut inner.gets };
         marked.map(|(_, step)| step).or_else(|| queue.pop_front())
     };
-    let answer = act(state, &request, step.unwrap_or(Step::Accept));
+    let stranger = state.lock().secret.as_ref().is_some_and(|secret| !is_signed(&request, secret));
+    let step = if stranger { Step::Status(401) } else { step.unwrap_or(Step::Accept) };
+    let answer = act(state, &request, step);
     state.lock().under_way -= 1;
     if let Some(answer) = answer {
         let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.flush());
     }
+}
+
+/// Whether the request bears the signature of Standard Webhooks.
+fn is_signed(request: &Request, secret: &[u8]) -> bool {
+    let value = |name: &str| request.headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let named = (value("webhook-id"), value("webhook-timestamp"), value("webhook-signature"));
+    let (Some(id), Some(timestamp), Some(signature)) = named else { return false };
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    mac.update(format!("{id}.{timestamp}.{}", request.body).as_bytes());
+    signature == format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
 fn act(state: &State, request: &Request, step: Step) -> Option<String> {

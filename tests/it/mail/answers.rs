@@ -81,6 +81,7 @@ async fn each_answer_of_a_mail_server_means_one_thing() {
         (Step::Hang(Moment::Recipient), "not delivered"),
         (Step::Say(Moment::Data, "451 later"), "unavailable"),
         (Step::Say(Moment::Data, "554 no"), "refused"),
+        (Step::Say(Moment::Data, "250 ok"), "not delivered"),
         (Step::Cut(Moment::Data), "not delivered"),
         (Step::Say(Moment::Content, "452 disk full"), "unavailable"),
         (Step::Say(Moment::Content, "554 spam"), "refused"),
@@ -115,6 +116,9 @@ async fn a_servers_words_are_kept_without_the_address() {
     server.script(&[Step::Say(Moment::Recipient, "550 5.1.1 <jana@customer.example> is nobody")]);
     let Err(Failure::Refused(words)) = send(&mailer, LONG).await else { panic!("it was not refused") };
     assert_eq!(words, "the mail server answered 550: 5.1.1 <the recipient> is nobody");
+    server.script(&[Step::Say(Moment::Recipient, "550 5.1.1 <JANA@Customer.Example> is nobody")]);
+    let Err(Failure::Refused(words)) = send(&mailer, LONG).await else { panic!("it was not refused") };
+    assert_eq!(words, "the mail server answered 550: 5.1.1 <the recipient> is nobody");
     let abroad = mailer.send(&letter("jürgen@customer.example"), Instant::now() + LONG).await;
     assert_eq!(meaning(&abroad), "refused", "the server takes ASCII only: {abroad:?}");
     assert_eq!(server.mails().len(), 0);
@@ -135,7 +139,11 @@ async fn a_connection_goes_only_where_it_may_and_encrypted_where_it_has_to_be() 
         ("smtp://[::1]:25", "in a private network"),
         ("smtps://no-such-host.invalid", "cannot be resolved"),
     ] {
-        let refused = send(&mailer(url, false).expect("the address is looked at later"), LONG).await;
+        // A literal address is looked at when the connection is made, a name when it is resolved.
+        let refused = match mailer(url, false) {
+            Ok(mailer) => send(&mailer, LONG).await,
+            Err(failure) => Err(failure),
+        };
         assert!(matches!(&refused, Err(Failure::Misconfigured(said)) if said.contains(words)), "{url}: {refused:?}");
     }
     assert_eq!(server.conversations(), before, "nothing was connected to");
@@ -144,6 +152,7 @@ async fn a_connection_goes_only_where_it_may_and_encrypted_where_it_has_to_be() 
         "smtp://",
         "smtp://user:hunter2@mail.example",
         "smtp://mail.example/?tls=none",
+        "smtp://mail.example/path",
         "mail.example",
     ] {
         let refused = mailer(url, true).map(|_| ());

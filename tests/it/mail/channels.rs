@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ask, mail_shop, order, shop_with_mail, stands};
+use super::{ask, mail_shop, order, pay, shop_with_mail, stands};
 use crate::harness::erp::{FakeErp, Step as ErpStep};
 use crate::harness::http::Caller;
 use crate::harness::relay::{HandRelay, connect};
@@ -59,7 +59,7 @@ on_both_databases! {
         let first = ask(&shop, "m1", &order_id, "order-confirmation").await;
         relay.drain(&world).await;
         assert_eq!(stands(&shop, (&first.0, &first.1)).await, ("sent".into(), "succeeded".into()));
-        let second = ask(&shop, "m2", &order_id, "payment-received").await;
+        let second = ask(&shop, "m2", &order_id, "order-confirmation").await;
         relay.drain(&world).await;
         assert_eq!(stands(&shop, (&second.0, &second.1)).await, ("unresolved".into(), "unresolved".into()));
         let answer = shop.post(&format!("/v1/orders/{order_id}/cancel"), "c", &json!({})).await.expect(200).json();
@@ -105,6 +105,7 @@ on_both_databases! {
         let (server, relay) = (FakeSmtp::start(), HandRelay::new(&world, &[]));
         let shop = shop_with_mail(&world, &server);
         let order_id = order(&shop, "1").await;
+        pay(&shop, "p", &order_id).await;
         for template in ["order-confirmation", "payment-received", "order-cancelled"] {
             ask(&shop, template, &order_id, template).await;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ask, mail_shop, order, order_of, outcomes, shop_with_mail, stands};
+use super::{ask, mail_shop, order, order_of, outcomes, pay, shop_with_mail, stands};
 use crate::harness::relay::{HandRelay, operation};
 use crate::harness::smtp::{FakeSmtp, connect_mail};
 use crate::harness::world::{TENANT, World, on_both_databases};
@@ -47,6 +47,7 @@ on_both_databases! {
         let (server, relay) = (FakeSmtp::start(), HandRelay::new(&world, &[]));
         let shop = shop_with_mail(&world, &server);
         let order_id = order(&shop, "1").await;
+        pay(&shop, "p", &order_id).await;
         let body = json!({"orderId": order_id, "template": "payment-received", "locale": "en"});
         let first = shop.post("/v1/messages", "m", &body).await.expect(201);
         assert_eq!(first.header("location"), first.json()["links"]["self"].as_str());
@@ -56,7 +57,7 @@ on_both_databases! {
             relay.drain(&world).await;
         }
         assert_eq!((server.mails().len(), world.count("messages")), (1, 1));
-        assert!(server.mails()[0].text().contains("0.00 EUR of 39.90 EUR for your order №1 😀"));
+        assert!(server.mails()[0].text().contains("10.00 EUR of 39.90 EUR for your order №1 😀"));
         // A new intent is a new mail.
         shop.post("/v1/messages", "another", &body).await.expect(201);
         relay.drain(&world).await;
@@ -73,12 +74,20 @@ on_both_databases! {
         };
         assert_eq!(said("/template"), "This must be one of: order-confirmation, order-cancelled, payment-received.");
         assert_eq!(said("/locale"), "This must be one of: en, de.");
-        for (key, customer) in [("1", json!({"name": "Jana"})), ("2", json!({"email": "nobody"})), ("3", json!({"email": "a@b.example\r\nBcc: c@d.example"}))] {
+        for (key, customer) in [("1", json!({"name": "Jana"})), ("2", json!({"email": "nobody"})), ("3", json!({"email": "a@b.example\r\nBcc: c@d.example"})), ("4", json!({"email": "\"a\\\"b\"@shop.example"}))] {
             let order_id = order_of(&shop, key, &customer).await;
             let body = json!({"orderId": order_id, "template": "order-confirmation"});
             let refused = shop.post("/v1/messages", &format!("to-{key}"), &body).await.expect(409);
             assert_eq!((refused.error(), &refused.json()["orderId"]), ("NoRecipient".into(), &json!(order_id)));
         }
+        // A mail that tells of a payment needs one. The refusal is kept, and a payment afterwards does not change it.
+        let order_id = order(&shop, "5").await;
+        let body = json!({"orderId": order_id, "template": "payment-received"});
+        let refused = shop.post("/v1/messages", "to-5", &body).await.expect(409);
+        assert_eq!((refused.error(), &refused.json()["orderId"]), ("NothingPaid".into(), &json!(order_id)));
+        pay(&shop, "p", &order_id).await;
+        let again = shop.post("/v1/messages", "to-5", &body).await.expect(409);
+        assert_eq!((&again.body, again.header("idempotent-replayed")), (&refused.body, Some("true")));
         assert_eq!(world.count("messages"), 0);
         assert_eq!(world.rows("SELECT count(*) AS mails FROM outbox WHERE channel = 'mail'"), [json!({"mails": 0})]);
     }

@@ -39,6 +39,25 @@ on_both_databases! {
             let (done, said) = run(arguments, settings);
             assert!(!done && said.contains(wrong) && !said.contains(SECRET.1), "{wrong}: {said}");
         }
+        let smtp = |url: &'static str, user: &'static str| {
+            vec!["mail", "set", "--tenant", "acme", "--kind", "smtp", "--url", url, "--from", FROM, "--user", user, "--secret-env", SECRET.0]
+        };
+        for (arguments, password, wrong) in [
+            (smtp("smtp://127.0.0.1:25", "shop"), SECRET.1, "'127.0.0.1' is in a private network"),
+            (smtp("smtp://[::1]", "shop"), SECRET.1, "'::1' is in a private network"),
+            (smtp("smtp://%31%32%37.0.0.1", "shop"), SECRET.1, "'127.0.0.1' is in a private network"),
+            (smtp("smtp://%20", "shop"), SECRET.1, "no host name"),
+            (smtp("smtps://..", "shop"), SECRET.1, "no host name"),
+            (smtp("smtp://mail.example:0", "shop"), SECRET.1, "port 0"),
+            (smtp("smtp://mail.example#f", "shop"), SECRET.1, "behind '#'"),
+            (smtp("smtp://mail.example", ""), SECRET.1, "--user is the name to log in with"),
+            (smtp("smtp://mail.example", "a\nb"), SECRET.1, "--user is the name to log in with"),
+            (smtp("smtp://mail.example", "shop"), "", "the variable ORDERS_SECRET_HOOK is empty"),
+            (vec!["mail", "set", "--tenant", "acme", "--kind", "sandbox", "--from", FROM], SECRET.1, "'sandbox' has no --from"),
+        ] {
+            let (done, said) = run(&arguments, &[(SECRET.0, password)]);
+            assert!(!done && said.contains(wrong) && said.lines().count() == 1, "{arguments:?}: {said}");
+        }
         let (done, said) = run(&["mail", "set", "--tenant", "acme", "--kind", "sandbox"], &settings);
         assert!(done, "{said}");
         let (done, said) = run(&check, &settings);

@@ -307,6 +307,9 @@ impl Tenant {
         if !order.body["customer"]["email"].is_string() {
             return refused(409, "NoRecipient", Some(id));
         }
+        if ask.text("template") == "payment-received" && order.paid.is_zero() {
+            return refused(409, "NothingPaid", Some(id));
+        }
         self.mails.push(Mail {
             id: names.made.clone(),
             operation: names.operation.clone(),
