@@ -91,7 +91,7 @@ pub struct Config {
     pub retry: Retry,
     /// `ORDERS_DEMO`: whether a first start on an empty database makes the demo tenant. Default: only on SQLite.
     pub demo: bool,
-    /// `RUST_LOG`: what is logged, in the syntax of `env_logger`. Default `info`.
+    /// `RUST_LOG`: what is logged, in the syntax of `env_logger`. Default `info,actix_server=warn`.
     pub log_filter: String,
     /// The variables `ORDERS_SECRET_*`. [`Config::read`] leaves them empty, [`Config::from_env`] fills them.
     pub secrets: Secrets,
