@@ -7,7 +7,7 @@ use order_service::outbox::Channel;
 use order_service::outbox::connection::{self, Wanted};
 use order_service::{api_key, app};
 
-use super::Failure;
+use super::{Failure, printable};
 
 /// Makes or changes the connection of a tenant.
 pub(super) fn set(
@@ -47,10 +47,10 @@ pub(super) fn check(config: &Config, db: &mut Db, (tenant, channel): (&str, Chan
         Channel::Mail => format!("tenant '{tenant}' has no mail server; 'mail set' makes the connection"),
     })?;
     if let (Some(until), Some(reason)) = (found.paused_until, &found.pause_reason) {
-        println!("paused until {}: {reason}", db::rfc3339(until));
+        println!("paused until {}: {}", db::rfc3339(until), printable(reason));
     }
     let now = db.now()?;
-    let said = actix_web::rt::System::new().block_on(app::ping(config, (channel, &found), now))?;
-    println!("{said}");
+    let said = actix_web::rt::System::new().block_on(app::ping(config, (channel, &found), now));
+    println!("{}", printable(&said.map_err(|failure| printable(&failure.to_string()))?));
     Ok(())
 }

@@ -13,7 +13,7 @@ use order_service::erp::sandbox;
 use order_service::outbox::{Channel, connection};
 use order_service::reconcile::{Event, Finding, Reconciler, Summary};
 
-use super::Failure;
+use super::{Failure, printable};
 
 /// As diff(1) says it: both sides are equal, they differ, and there was trouble.
 const DIFFERENT: u8 = 1;
@@ -83,15 +83,15 @@ fn progress() -> ProgressBar {
 }
 
 fn write_finding(finding: &Finding) -> io::Result<()> {
-    let member = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), in_a_line);
+    let member = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), printable);
     writeln!(
         stdout(),
         "{}\t{}\t{}\t{}\t{}",
         finding.difference.as_str(),
-        in_a_line(&finding.reference),
+        printable(&finding.reference),
         member(&finding.order_id),
         member(&finding.erp_reference),
-        in_a_line(&finding.detail),
+        printable(&finding.detail),
     )
 }
 
@@ -108,13 +108,6 @@ fn write_summary(summary: &Summary) -> io::Result<()> {
         writeln!(stderr(), "order-service: {note}")?;
     }
     Ok(())
-}
-
-/// A shop's names may hold anything; a line and its columns stay what they are.
-fn in_a_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() })
-        .collect()
 }
 
 fn moment(text: &str) -> Result<Instant, String> {

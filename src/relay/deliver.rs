@@ -150,7 +150,13 @@ async fn verify(
         Verification::LookAndWait => window_ends <= delivery.now,
     };
     match in_time(limits, gateway.find(delivery)).await {
-        Ok(Some(found)) => Err(Box::new(advance(gateway, delivery, limits, Taken { before: true, ..found }).await)),
+        Ok(Some(found)) => {
+            let found = Taken { before: true, ..found };
+            Err(Box::new(match delivery.kind {
+                Kind::OrderCreated | Kind::OrderReplaced => advance(gateway, delivery, limits, found).await,
+                Kind::OrderCancelled | Kind::PaymentReceived | Kind::MessageRequested => Report::taken(found),
+            }))
+        }
         // Where the ERP refuses a second one, the first may still come: the doubt stays until a request has its answer.
         Ok(None) if verification == Verification::LookThenSend => Ok(Doubt::Kept),
         Ok(None) if absence_counts => Ok(Doubt::None),

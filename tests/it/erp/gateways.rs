@@ -165,9 +165,14 @@ on_both_databases! {
         assert!(done && said.contains("0 messages wait for it"), "{said}");
         let (done, said) = run(&["erp", "check", "--tenant", "acme"], &settings);
         assert!(done && said.contains("the ERP answers"), "{said}");
+        // What an ERP says reaches a terminal as text.
+        world.database().execute(
+            "UPDATE connections SET paused_until = '2100-01-01 00:00:00', pause_reason = 'all is \u{1b}[2Jwell'",
+        );
         erp.script_look_ups(&[Step::Status(401)]);
         let (done, said) = run(&["erp", "check", "--tenant", "acme"], &settings);
         assert!(!done && said.contains("the secret is not accepted"), "{said}");
+        assert!(said.contains("all is \\u{1b}[2Jwell") && !said.contains('\u{1b}'), "{said}");
         let rows = format!("{:?}", world.rows("SELECT tenant_id, kind, url, secret_name, options FROM connections"));
         assert!(rows.contains(SECRET.0) && !rows.contains(SECRET.1), "{rows}");
 
