@@ -331,8 +331,8 @@ fn cors(origins: &CorsOrigins) -> Cors {
 
 const DEMO_TENANT: &str = "demo";
 
-/// On a database without tenants: makes the tenant `demo` with the client `shop` and the sandboxes for its ERP and its mails, and returns
-/// the key. It may do all that a shop does; `operations:manage` is never given by default.
+/// On a database without tenants: makes the tenant `demo` with the client `shop` and the sandboxes for its ERP and its
+/// mails, and returns the key. It may do all that a shop does; `operations:manage` is never given by default.
 fn make_demo(config: &Config) -> Result<Option<String>, StartError> {
     let mut db = Db::open(&config.database)?;
     if !api_key::nobody_yet(&mut db).map_err(KeyError::from)? {

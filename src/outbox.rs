@@ -1,7 +1,7 @@
-//! Messages to the ERP and to customers, written in the transaction of the command that caused them: what is not committed is never sent.
-//! A relay leases what is due ([`lease`]), delivers it, and settles it ([`settle`]); both go by the state of a row and by the
-//! database's clock, never by "the last id seen". Each message leaves by one [`Channel`]; what is decided about an order's
-//! messages to the ERP never touches its mails.
+//! Messages to the ERP and to customers, written in the transaction of the command that caused them: what is not committed
+//! is never sent. A relay leases what is due ([`lease`]), delivers it, and settles it ([`settle`]); both go by the state of
+//! a row and by the database's clock, never by "the last id seen". Each message leaves by one [`Channel`]; what is decided
+//! about an order's messages to the ERP never touches its mails.
 
 use diesel::prelude::*;
 
@@ -30,8 +30,8 @@ pub struct Message<'a> {
     pub kind: Kind,
     /// The order that it is about.
     pub order_id: &'a str,
-    /// Its place among the messages of its order and channel, which are delivered in this order: the version of the order that caused
-    /// it, or the place of the hand-over that it stands in for.
+    /// Its place among the messages of its order and channel, which are delivered in this order: the version of the order
+    /// that caused it, or the place of the hand-over that it stands in for.
     pub position: i64,
     /// The JSON text that is sent.
     pub payload: &'a str,

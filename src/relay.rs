@@ -1,6 +1,6 @@
-//! The relay brings messages to the ERP and mails to the mail server: lease, verify when the last outcome is unknown, deliver,
-//! settle. Nothing outside is called inside a transaction. Delivery is at least once, its effect is once: what may have arrived is looked for before it
-//! is sent again.
+//! The relay brings messages to the ERP and mails to the mail server: lease, verify when the last outcome is unknown,
+//! deliver, settle. Nothing outside is called inside a transaction. Delivery is at least once, its effect is once: what may
+//! have arrived is looked for before it is sent again.
 //!
 //! Any number of relays work on one database. [`Relay::run_once`] is the whole of it; [`Relay::run`] is the loop round it.
 

@@ -1,5 +1,5 @@
-//! The connection of a tenant to its ERP, or to the server that takes its mails: a row for each channel, so that it can be changed while the service runs. It names the variable
-//! that holds the secret, and never holds the secret.
+//! The connection of a tenant to its ERP, or to the server that takes its mails: a row for each channel, so that it can be
+//! changed while the service runs. It names the variable that holds the secret, and never holds the secret.
 
 use std::time::Duration;
 

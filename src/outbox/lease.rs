@@ -84,8 +84,8 @@ struct Due {
     trace_id: String,
 }
 
-/// Leases what is due on a channel of a tenant, with the connection to send it by. Nothing while the connection is paused, and never more
-/// than the terms allow, whatever other relays there are.
+/// Leases what is due on a channel of a tenant, with the connection to send it by. Nothing while the connection is paused,
+/// and never more than the terms allow, whatever other relays there are.
 ///
 /// # Errors
 /// A [`Fault`]; nothing is leased then.

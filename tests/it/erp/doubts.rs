@@ -1,5 +1,5 @@
-//! What an attacker found: a refusal that is not the last word, failures that say nothing of the others, and what must not
-//! be lost or overwritten on the way.
+//! Doubts that one attempt leaves for the next, and failures of one message that must not become those of the others: a
+//! refusal that is not the last word, poisoned orders, a cancel behind a payment, a relay that dies over a message.
 
 use std::time::Duration;
 
